@@ -1,0 +1,1 @@
+"""The built-in expert-parallel job, run by torchrun; the only room that imports torch."""

@@ -1,0 +1,1 @@
+"""Pure expert-parallel arithmetic: routing, token counts, bandwidths, kernel families."""

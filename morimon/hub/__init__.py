@@ -1,0 +1,1 @@
+"""The supervisor of one job: launch, socket, output tails, samplers, recorder, discovery."""

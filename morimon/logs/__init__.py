@@ -1,0 +1,1 @@
+"""Pure log reading: lines of mori, DeepEP and torchrun -> events."""

@@ -1,0 +1,1 @@
+"""The vocabulary: events and configuration as frozen structs, and their codec."""

@@ -1,0 +1,1 @@
+"""The headless twin of the screens: text, JSON, pictures."""

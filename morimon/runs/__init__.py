@@ -1,0 +1,1 @@
+"""Run folders on disk: ids, layout, lock, listing, pruning."""

@@ -1,0 +1,1 @@
+"""What a viewer remembers of a run: fixed rings, versions, snapshots."""

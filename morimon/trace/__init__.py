@@ -1,0 +1,1 @@
+"""Pure trace analysis: read, pair, iterations, lanes, statistics, merge, write."""

@@ -1,0 +1,1 @@
+"""The live dashboard: the only room that knows Textual and rich."""
