@@ -1,0 +1,86 @@
+"""Styled text as values: a line is a tuple of runs, a run is text with a role; colours are the theme's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias
+
+from wcwidth import wcswidth
+
+Role: TypeAlias = Literal[
+    "text",  # plain figures and words
+    "dim",  # what may be overlooked
+    "title",
+    "heading",  # column headings
+    "border",
+    "key",  # a key to press
+    "dispatch",
+    "combine",
+    "inter",
+    "intra",
+    "serial",
+    "concurrent",
+    "ok",
+    "warning",
+    "late",
+    "failed",
+    "impossible",
+    "selected",
+    "cursor",
+    "match",  # what a search found
+    "slot-copy",
+    "slot-send",
+    "slot-recv",
+    "slot-sync",
+    "slot-barrier",
+    "slot-inter",
+    "slot-intra",
+    "slot-all",
+    "slot-other",
+    "heat-0",
+    "heat-1",
+    "heat-2",
+    "heat-3",
+    "heat-4",
+    "heat-5",
+    "heat-6",
+    "heat-7",
+]
+
+
+class Run(NamedTuple):
+    """Text of one role. The text holds no control codes and no line ends."""
+
+    text: str
+    role: Role = "text"
+
+    @property
+    def width(self) -> int:
+        """Terminal cells that the text takes."""
+        return len(self.text) if self.text.isascii() else max(wcswidth(self.text), 0)
+
+
+Line: TypeAlias = tuple[Run, ...]
+
+
+def width_of(line: Line) -> int:
+    """Terminal cells that the line takes."""
+    return sum(run.width for run in line)
+
+
+def plain(line: Line) -> str:
+    """The line's text without roles and without trailing blanks."""
+    return "".join(run.text for run in line).rstrip()
+
+
+def merged(runs: Iterable[Run]) -> Line:
+    """The same line with neighbours of one role joined and empty runs left out."""
+    out: list[Run] = []
+    for run in runs:
+        if not run.text:
+            continue
+        if out and out[-1].role == run.role:
+            out[-1] = Run(out[-1].text + run.text, run.role)
+        else:
+            out.append(run)
+    return tuple(out)
