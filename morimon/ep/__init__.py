@@ -1,1 +1,1 @@
-"""Pure expert-parallel arithmetic: routing, token counts, bandwidths, kernel families."""
+"""Expert-parallel arithmetic: configuration, routing, token counts, bytes and bandwidths; pure numpy."""
