@@ -83,7 +83,8 @@ def _round_robin(config: EpConfig, seed: int, rank: int) -> TopkIdx:
     """All experts in turn, over tokens and ranks."""
     del seed
     first = rank * config.num_tokens * config.topk
-    return np.mod(_slots(config) + first, config.num_experts).astype(np.int32)
+    experts: npt.NDArray[np.int64] = (_slots(config) + first) % config.num_experts
+    return experts.astype(np.int32)
 
 
 def _remote_round_robin(config: EpConfig, seed: int, rank: int) -> TopkIdx:

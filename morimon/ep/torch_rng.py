@@ -27,7 +27,8 @@ class TorchCpuGenerator:
     def __init__(self, seed: int) -> None:
         self._twister = np.random.MT19937()
         # RandomState alone seeds as the original mt19937 does, from one word; MT19937(seed) mixes the seed first.
-        self._twister.state = np.random.RandomState(seed & 0xFFFFFFFF).get_state(legacy=False)
+        seeded = np.random.RandomState(seed & 0xFFFFFFFF).get_state(legacy=False)
+        self._twister.state = {"bit_generator": "MT19937", "state": seeded["state"]}
         self._waiting: float | None = None
 
     def words(self, count: int) -> npt.NDArray[np.uint32]:
