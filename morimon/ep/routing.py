@@ -83,8 +83,7 @@ def _round_robin(config: EpConfig, seed: int, rank: int) -> TopkIdx:
     """All experts in turn, over tokens and ranks."""
     del seed
     first = rank * config.num_tokens * config.topk
-    experts: npt.NDArray[np.int64] = (_slots(config) + first) % config.num_experts
-    return experts.astype(np.int32)
+    return _int32((_slots(config) + first) % config.num_experts)
 
 
 def _remote_round_robin(config: EpConfig, seed: int, rank: int) -> TopkIdx:
@@ -100,7 +99,7 @@ def _remote_round_robin(config: EpConfig, seed: int, rank: int) -> TopkIdx:
         )
     turn, destination = np.divmod(_slots(config), others)
     destination = (rank + 1 + destination) % config.world_size
-    return (destination * config.experts_per_rank + turn % config.experts_per_rank).astype(np.int32)
+    return _int32(destination * config.experts_per_rank + turn % config.experts_per_rank)
 
 
 def _spread(config: EpConfig, seed: int, rank: int) -> TopkIdx:
@@ -110,8 +109,7 @@ def _spread(config: EpConfig, seed: int, rank: int) -> TopkIdx:
         raise ConfigError(
             f"Routing spread needs a top-k equal to the number of ranks ({config.world_size}), not {config.topk}."
         )
-    row = np.arange(config.topk, dtype=np.int32) * config.experts_per_rank
-    return np.tile(row.astype(np.int32), (config.num_tokens, 1))
+    return np.tile(_int32(np.arange(config.topk) * config.experts_per_rank), (config.num_tokens, 1))
 
 
 def _all_to_one(config: EpConfig, seed: int, rank: int) -> TopkIdx:
@@ -123,6 +121,10 @@ def _all_to_one(config: EpConfig, seed: int, rank: int) -> TopkIdx:
 def _slots(config: EpConfig) -> npt.NDArray[np.int64]:
     """Numbers of the top-k slots of one rank, [num_tokens, topk]."""
     return np.arange(config.num_tokens * config.topk, dtype=np.int64).reshape(config.num_tokens, config.topk)
+
+
+def _int32(experts: npt.NDArray[np.integer]) -> TopkIdx:
+    return experts.astype(np.int32)
 
 
 _PATTERNS: dict[Routing, Callable[[EpConfig, int, int], TopkIdx]] = {

@@ -1,24 +1,65 @@
 """The numbers that torch's CPU generator draws, without torch.
 
-`torch.manual_seed(seed)` seeds a 32-bit Mersenne Twister (mt19937) with the low half of the seed, as numpy's
-does; `torch.randn` turns its words into normal numbers in one of two ways (ATen/native/cpu/DistributionTemplates.h):
+`torch.manual_seed(seed)` seeds a 32-bit Mersenne Twister (mt19937) with the low half of the seed;
+`torch.randn` turns its words into normal numbers in one of two ways (ATen/native/cpu/DistributionTemplates.h):
 
 * tensors of 16 elements and more are filled with uniform floats of 24 bits, and every 16 of these are then turned,
   in place, by the Box-Muller transform: the first eight are radii, the last eight angles. Where the size is no
-  multiple of 16, the last 16 elements are drawn afresh (fp32), or the last block is drawn whole (bf16, fp16);
+  multiple of 16, the last 16 elements are drawn afresh (fp32), or the last block is drawn whole (bf16);
 * smaller tensors take one double a time, by Box-Muller from two uniform doubles of 53 bits, whose second result
   waits in the generator for the next small draw.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
+from morimon.ep import torch_math
+
 Floats = npt.NDArray[np.float32]
 
-_BLOCK = 16
+BLOCK = 16
 _UNIT_24 = np.float32(2.0**-24)
+_DRAW_WORDS = 1 << 20
+
+
+class Randn:
+    """The normal numbers of one `torch.randn(count)`, fp32; each part is computed when it is asked for."""
+
+    def __init__(self, uniform: Floats, redrawn: Floats, small: Floats | None = None) -> None:
+        """`uniform` as first drawn; `redrawn` replaces the last 16 results, where there is any; `small` is the result itself."""
+        self._uniform = uniform
+        self._redrawn = redrawn
+        self._small = small
+
+    def quick(self, start: int, stop: int) -> Floats:
+        """Elements [start, stop), each within 2⁻²¹ relative of torch's."""
+        return self._slice(start, stop, _box_muller)
+
+    def exact(self, start: int, stop: int) -> Floats:
+        """Elements [start, stop), bit for bit what torch computes on x86 processors with AVX2."""
+        return self._slice(start, stop, torch_math.box_muller)
+
+    def _slice(self, start: int, stop: int, transform: Callable[[Floats, Floats], Floats]) -> Floats:
+        if self._small is not None:
+            return self._small[start:stop]
+        count = len(self._uniform)
+        first = start // BLOCK * BLOCK
+        pairs = self._uniform[first : -(-stop // BLOCK) * BLOCK]
+        normal = np.empty(len(pairs), dtype=np.float32)
+        whole = len(pairs) // BLOCK * BLOCK
+        _fill(normal[:whole], pairs[:whole], transform)
+        if len(self._redrawn) and stop > count - BLOCK:
+            tail = np.empty(BLOCK, dtype=np.float32)
+            _fill(tail, self._redrawn, transform)
+            begin = max(first, count - BLOCK)
+            normal[begin - first : count - first] = tail[begin - (count - BLOCK) :][
+                : len(normal) - begin + first
+            ]
+        return normal[start - first : stop - first]
 
 
 class TorchCpuGenerator:
@@ -31,31 +72,25 @@ class TorchCpuGenerator:
         self._twister.state = {"bit_generator": "MT19937", "state": seeded["state"]}
         self._waiting: float | None = None
 
-    def words(self, count: int) -> npt.NDArray[np.uint32]:
-        """The next `count` raw words."""
-        return self._twister.random_raw(count).astype(np.uint32)
-
     def skip_randn_bf16(self, count: int) -> None:
         """Leave the generator as `torch.randn(count, dtype=torch.bfloat16)` leaves it."""
-        if count < _BLOCK:
+        if count < BLOCK:
             self._small_normals(count)
         else:
-            self._twister.random_raw(-(-count // _BLOCK) * _BLOCK, output=False)
+            self._twister.random_raw(-(-count // BLOCK) * BLOCK, output=False)
 
-    def randn(self, count: int) -> Floats:
+    def randn(self, count: int) -> Randn:
         """`torch.randn(count)`, fp32."""
-        if count < _BLOCK:
-            return self._small_normals(count).astype(np.float32)
-        uniform = self._uniform(count)
-        whole = count // _BLOCK * _BLOCK
-        normal = np.empty(count, dtype=np.float32)
-        normal[:whole] = _box_muller(uniform[:whole])
-        if whole < count:
-            normal[-_BLOCK:] = _box_muller(self._uniform(_BLOCK))
-        return normal
+        if count < BLOCK:
+            none = np.empty(0, dtype=np.float32)
+            return Randn(none, none, self._small_normals(count).astype(np.float32))
+        return Randn(self._uniform(count), self._uniform(BLOCK if count % BLOCK else 0))
 
     def _uniform(self, count: int) -> Floats:
-        uniform: Floats = (self.words(count) & np.uint32(0xFFFFFF)).astype(np.float32)
+        uniform = np.empty(count, dtype=np.float32)
+        for start in range(0, count, _DRAW_WORDS):
+            part = uniform[start : start + _DRAW_WORDS]
+            part[:] = self._twister.random_raw(len(part)) & 0xFFFFFF
         uniform *= _UNIT_24
         return uniform
 
@@ -77,8 +112,14 @@ class TorchCpuGenerator:
         return uniform
 
 
-def _box_muller(uniform: Floats) -> Floats:
-    pairs = uniform.reshape(-1, 2, _BLOCK // 2)
-    radius = np.sqrt(np.float32(-2) * np.log(np.float32(1) - pairs[:, 0]))
-    angle = np.float32(2 * np.pi) * pairs[:, 1]
-    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+def _fill(normal: Floats, uniform: Floats, transform: Callable[[Floats, Floats], Floats]) -> None:
+    pairs = uniform.reshape(-1, 2, BLOCK // 2)
+    normal.reshape(-1, 2, BLOCK // 2)[:] = transform(
+        np.float32(1) - pairs[:, 0], np.float32(2 * np.pi) * pairs[:, 1]
+    )
+
+
+def _box_muller(radii: Floats, angles: Floats) -> Floats:
+    """Normal numbers [blocks, 2, n] from (0, 1] uniform radii and angles, both [blocks, n]."""
+    radius = np.sqrt(np.float32(-2) * np.log(radii))
+    return np.stack([radius * np.cos(angles), radius * np.sin(angles)], axis=1)
