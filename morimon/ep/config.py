@@ -26,6 +26,9 @@ class EpConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     `num_tokens` is the number of tokens of one rank, `num_experts` that of the whole job.
     `dtype` is what dispatch carries and `combine_dtype` what combine carries.
+    `scale_dim` scales of `scale_type_size` bytes travel with each dispatched row (mori's names); None means the scales
+    that the dtype itself needs: one fp32 for 128 elements of fp8 (DeepEP), one byte for 32 of fp4 (OCP MX), else none.
+    `combine_weights` says whether combine sends the weights back, too.
     Raises ConfigError where the figures do not fit together.
     """
 
@@ -38,12 +41,17 @@ class EpConfig(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Dtype = "bf16"
     combine_dtype: Dtype = "bf16"
     kernel_type: KernelType = "intranode"
+    scale_dim: int | None = None
+    scale_type_size: int = 4
+    combine_weights: bool = False
 
     def __post_init__(self) -> None:
         for field, what in _COUNTED.items():
             value = getattr(self, field)
             if value < 1:
                 raise ConfigError(f"{what} must be at least 1, not {value}.")
+        if (self.scale_dim or 0) < 0 or self.scale_type_size < 0:
+            raise ConfigError("The number of scales and their size must not be negative.")
         if self.num_experts % self.world_size:
             raise ConfigError(
                 f"{self.num_experts} experts cannot be divided among {self.world_size} ranks "
