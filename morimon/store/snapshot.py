@@ -55,6 +55,7 @@ class PhaseFigures:
     rounds: tuple[int, ...] = ()
     latencies_us: tuple[float, ...] = ()
     xgmi_series_gbps: tuple[float, ...] = ()
+    """As long as `rounds`, NaN where a round's is unknown; empty where none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ class Straggler:
     behind_us: float
     """Median over its last arrivals of its entry minus the median rank's entry."""
     rounds: int
+    """Of the newest `judged` rounds of `phase`, those in which it came last."""
     judged: int
+    phase: Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ class RunSnapshot:
     started_unix_ns: int | None = None
     elapsed_s: float = 0.0
     config: JobConfig = field(default_factory=JobConfig)
+    crosses_nodes: bool = True
+    """False where the configuration says one node: then no RDMA figure means anything, and none is given."""
     state: JobState | Outcome = "starting"
     exitcode: int | None = None
     failure: Failure | None = None
@@ -136,8 +141,9 @@ class RunSnapshot:
     recv_tokens_total: int | None = None
     rdma_tokens_algo_total: int | None = None
     logs: tuple[LogLines, ...] = ()
-    """Newest references to output, oldest first; older ones left the ring, their number is `logs_forgotten`."""
+    """Newest references to output, oldest first; older ones left the ring."""
     logs_forgotten: int = 0
+    """Lines whose references left the ring; their text is still in the run folder."""
     notes: tuple[Note, ...] = ()
     drops: tuple[DropCount, ...] = ()
     worst_level: Level = "info"

@@ -261,7 +261,7 @@ class _Author:
     def _round(self, number: int) -> None:
         plan = self.plan
         begin = [self.now_ns + self._jitter_ns() for _ in range(plan.ranks)]
-        if plan.late_rank is not None:
+        if plan.late_rank is not None and plan.late_rank < plan.ranks:
             begin[plan.late_rank] += round(plan.late_by_us * 1000)
         left = self._phase("dispatch", number, begin, plan.dispatch_us)
         left = self._phase(

@@ -1,0 +1,210 @@
+"""One rank's rows: what its events said, kept in fixed rings, and the frozen snapshot made of it when asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import nan
+
+from morimon.model.events import (
+    Hello,
+    Phase,
+    PhaseDone,
+    PhaseEntered,
+    ProcessSample,
+    RankExited,
+    RankProcess,
+    Tokens,
+    Traffic,
+)
+from morimon.store.snapshot import PhaseFigures, RankSnapshot, RankState
+
+ROUNDS_KEPT = 512
+SAMPLES_KEPT = 512
+COUNTERS_KEPT = 64
+
+
+def gbps(bytes_moved: int | None, latency_us: float) -> float | None:
+    """Bandwidth in 10⁹ bytes/s; None where bytes or time are unknown."""
+    if bytes_moved is None or latency_us <= 0:
+        return None
+    return bytes_moved / latency_us / 1000
+
+
+class PhaseRing:
+    """One rank's newest rounds of one phase."""
+
+    def __init__(self) -> None:
+        self._rounds: deque[tuple[int, float, float | None]] = deque(maxlen=ROUNDS_KEPT)
+        self._rdma_algo_gbps: float | None = None
+        self._columns: tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]] | None = None
+
+    def add(
+        self, number: int, latency_us: float, xgmi_gbps: float | None, rdma_algo_gbps: float | None
+    ) -> None:
+        """Append a round."""
+        self._rounds.append((number, latency_us, xgmi_gbps))
+        self._rdma_algo_gbps = rdma_algo_gbps
+        self._columns = None
+
+    def figures(self, arrival_us: float | None, *, crosses_nodes: bool) -> PhaseFigures:
+        """The ring as values, with the arrival that others know of."""
+        if not self._rounds:
+            return PhaseFigures(arrival_us=arrival_us)
+        if self._columns is None:
+            rounds, latencies, bandwidths = zip(*self._rounds, strict=True)
+            known = any(b is not None for b in bandwidths)
+            series = tuple(nan if b is None else b for b in bandwidths) if known else ()
+            self._columns = (rounds, latencies, series)
+        rounds, latencies, series = self._columns
+        number, latency_us, xgmi_gbps = self._rounds[-1]
+        return PhaseFigures(
+            round=number,
+            latency_us=latency_us,
+            xgmi_gbps=xgmi_gbps,
+            rdma_algo_gbps=self._rdma_algo_gbps if crosses_nodes else None,
+            arrival_us=arrival_us,
+            rounds=rounds,
+            latencies_us=latencies,
+            xgmi_series_gbps=series,
+        )
+
+
+class RankRow:
+    """What is known of one rank of the newest restart; `version` is the store's at its last change."""
+
+    def __init__(self, rank: int, restart: int) -> None:
+        self.rank = rank
+        self.restart = restart
+        self.version = 0
+        self.heard = False
+        """Its probe has spoken: it tells when it enters a phase."""
+        self._node: int | None = None
+        self._local_rank: int | None = None
+        self._pid: int | None = None
+        self._state: RankState = "waiting"
+        self._phase: Phase | None = None
+        self._round: int | None = None
+        self.recv_tokens: int | None = None
+        self.rdma_tokens_algo: int | None = None
+        self._tokens_from_probe = False
+        self._rings: dict[Phase, PhaseRing] = {"dispatch": PhaseRing(), "combine": PhaseRing()}
+        self._sample: ProcessSample | None = None
+        self._cpu: deque[float] = deque(maxlen=SAMPLES_KEPT)
+        self._exit: RankExited | None = None
+        self._counters: dict[str, tuple[float, str]] = {}
+        self._traffic: Traffic | None = None
+
+    def process(self, event: RankProcess) -> None:
+        """Its process was found; the probe's own word on node and local rank, where it came first, stays."""
+        self._pid = event.pid
+        self._exit = None
+        self._state = "running"
+        if not self.heard:
+            self._node, self._local_rank = event.node, event.local_rank
+
+    def hello(self, event: Hello) -> None:
+        """Its probe connected."""
+        self._state = "running"
+        self._node = self._node if event.node is None else event.node
+        self._local_rank = self._local_rank if event.local_rank is None else event.local_rank
+        self._pid = self._pid if event.pid is None else event.pid
+
+    def exited(self, event: RankExited) -> bool:
+        """Its process is gone; False where that was an earlier process of the same rank."""
+        if self._pid is not None and event.pid != self._pid:
+            return False
+        self._exit = event
+        self._state = "failed" if event.exitcode or event.signal else "exited"
+        return True
+
+    def ended(self) -> None:
+        """The job is over, and so is this rank, whether or not anyone saw it go."""
+        if self._state == "running":
+            self._state = "exited"
+
+    def entered(self, event: PhaseEntered) -> None:
+        """It arrived at a phase."""
+        self._state = "running"
+        self._phase, self._round = event.phase, event.round
+
+    def done(self, event: PhaseDone, xgmi_gbps: float | None, rdma_algo_gbps: float | None) -> None:
+        """It finished a phase; warm-up rounds move the row's round and nothing else."""
+        self._state = "running"
+        self._phase, self._round = event.phase, event.round
+        if event.round < 0:
+            return
+        self._rings[event.phase].add(event.round, event.latency_us, xgmi_gbps, rdma_algo_gbps)
+        if event.recv_tokens is not None:
+            self.told_tokens(event.recv_tokens, event.rdma_tokens_algo, probe=event.source == "probe")
+
+    def tokens(self, event: Tokens) -> None:
+        """Its token counts."""
+        self.told_tokens(event.recv_tokens, event.rdma_tokens_algo, probe=event.source == "probe")
+
+    def told_tokens(self, recv_tokens: int, rdma_tokens_algo: int | None, *, probe: bool) -> None:
+        """Take counts, unless a log repeats what the probe has said."""
+        if self._tokens_from_probe and not probe:
+            return
+        self._tokens_from_probe = probe
+        self.recv_tokens, self.rdma_tokens_algo = recv_tokens, rdma_tokens_algo
+
+    def forget_rounds(self) -> None:
+        """Empty both rings: a better source of the same rounds begins."""
+        self._rings = {"dispatch": PhaseRing(), "combine": PhaseRing()}
+
+    def traffic(self, event: Traffic) -> None:
+        """Where its tokens go."""
+        self._traffic = event
+
+    def sample(self, event: ProcessSample) -> None:
+        """Its process was looked at."""
+        self._sample = event
+        self._cpu.append(event.cpu_percent)
+
+    def counter(self, name: str, value: float, unit: str) -> bool:
+        """A custom figure; False where the rank already has COUNTERS_KEPT others."""
+        if name not in self._counters and len(self._counters) >= COUNTERS_KEPT:
+            return False
+        self._counters[name] = (value, unit)
+        return True
+
+    def snapshot(
+        self,
+        *,
+        gpu_per_node: int | None,
+        arrivals_us: dict[Phase, float | None],
+        crosses_nodes: bool,
+        last_to_arrive: int,
+        is_late: bool,
+    ) -> RankSnapshot:
+        """The row as a value, with what only the whole job knows."""
+        node = self._node
+        if node is None and gpu_per_node:
+            node = self.rank // gpu_per_node
+        sample, gone, traffic = self._sample, self._exit, self._traffic
+        return RankSnapshot(
+            rank=self.rank,
+            version=self.version,
+            node=node,
+            local_rank=self._local_rank,
+            pid=self._pid,
+            restart=self.restart,
+            state=self._state,
+            phase=self._phase,
+            round=self._round,
+            recv_tokens=self.recv_tokens,
+            rdma_tokens_algo=self.rdma_tokens_algo,
+            dispatch=self._rings["dispatch"].figures(arrivals_us["dispatch"], crosses_nodes=crosses_nodes),
+            combine=self._rings["combine"].figures(arrivals_us["combine"], crosses_nodes=crosses_nodes),
+            last_to_arrive=last_to_arrive,
+            is_late=is_late,
+            cpu_percent=sample.cpu_percent if sample else None,
+            cpu_series_percent=tuple(self._cpu),
+            rss_bytes=sample.rss_bytes if sample else None,
+            threads=sample.threads if sample else None,
+            exitcode=gone.exitcode if gone else None,
+            signal=gone.signal if gone else None,
+            counters=tuple((name, value, unit) for name, (value, unit) in self._counters.items()),
+            to_ranks=traffic.to_ranks if traffic else (),
+            to_experts=traffic.to_experts if traffic else (),
+        )

@@ -1,0 +1,361 @@
+"""The store: who is late, best/worst/average, restarts, versions, bounds."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import mean
+
+import pytest
+
+from morimon.model.config import JobConfig
+from morimon.model.events import (
+    RECORD_VERSION,
+    Configured,
+    Counter,
+    Dropped,
+    Hello,
+    LogLines,
+    Note,
+    Phase,
+    PhaseDone,
+    PhaseEntered,
+    ProcessSample,
+    Progress,
+    RankExited,
+    RankProcess,
+    RecordEvent,
+    RunHeader,
+    Tokens,
+)
+from morimon.store import rank as rank_module
+from morimon.store import store as store_module
+from morimon.store.snapshot import RankSnapshot, RunSnapshot
+from morimon.store.store import Store
+from tests.support.records import Plan, make_record
+
+
+def stored(events: Sequence[RecordEvent]) -> Store:
+    store = Store()
+    for event in events:
+        store.apply(event)
+    return store
+
+
+def seen(plan: Plan) -> RunSnapshot:
+    return stored(make_record(plan).events).snapshot()
+
+
+def header(kind: str = "script", version: int = RECORD_VERSION, nproc: int = 2) -> RunHeader:
+    return RunHeader(
+        t_ns=0,
+        version=version,
+        run_id="ab12",
+        host="h",
+        boot_id="b",
+        unix_ns=0,
+        command=("x",),
+        cwd="/",
+        kind=kind,  # type: ignore[arg-type]  # a parameter of the tests
+        nproc=nproc,
+    )
+
+
+def entered(rank: int, number: int, t_us: float, phase: Phase = "dispatch") -> PhaseEntered:
+    return PhaseEntered(t_ns=round(t_us * 1000), rank=rank, round=number, phase=phase)
+
+
+def world(ranks: int) -> list[RecordEvent]:
+    return [
+        Hello(t_ns=0, rank=r, local_rank=r, node=0, world_size=ranks, local_world_size=ranks)
+        for r in range(ranks)
+    ]
+
+
+def done(rank: int, number: int, latency_us: float, **more: object) -> PhaseDone:
+    return PhaseDone(t_ns=0, rank=rank, round=number, phase="dispatch", latency_us=latency_us, **more)  # type: ignore[arg-type]
+
+
+# who is late
+
+
+@pytest.mark.parametrize("late", [0, 3, 7])
+def test_late_rank_is_named_by_its_arrival(late: int) -> None:
+    snapshot = seen(Plan(late_rank=late, late_by_us=400.0))
+    straggler = snapshot.straggler
+    assert straggler is not None
+    assert (straggler.rank, straggler.phase) == (late, "dispatch")
+    assert (straggler.rounds, straggler.judged) == (20, 20)
+    assert straggler.behind_us == pytest.approx(400, abs=10)
+    assert [r.rank for r in snapshot.ranks if r.is_late] == [late]
+    row = snapshot.ranks[late]
+    assert row.dispatch.arrival_us == max(r.dispatch.arrival_us or 0 for r in snapshot.ranks)
+    assert row.last_to_arrive >= 20
+
+
+def test_durations_would_name_another_rank() -> None:
+    """The record is a collective's: who reads lateness from durations, by longest or slowest mean, is wrong here."""
+    snapshot = seen(Plan(late_rank=3, late_by_us=400.0))
+    mean_us = {r.rank: mean(r.dispatch.latencies_us) for r in snapshot.ranks}
+    assert min(mean_us, key=mean_us.__getitem__) == 3
+    assert snapshot.straggler is not None
+    assert snapshot.straggler.rank == 3
+
+
+def test_durations_have_no_say() -> None:
+    """The same arrivals with any durations give the same verdict."""
+    events = make_record(Plan(late_rank=3)).events
+    changed = [
+        PhaseDone(
+            t_ns=e.t_ns, rank=e.rank, round=e.round, phase=e.phase, latency_us=1e6 if e.rank == 5 else 1.0
+        )
+        if isinstance(e, PhaseDone)
+        else e
+        for e in events
+    ]
+    a, b = stored(events).snapshot(), stored(changed).snapshot()
+    assert a.straggler == b.straggler
+    assert [r.is_late for r in a.ranks] == [r.is_late for r in b.ranks]
+
+
+def test_without_arrivals_nobody_is_late() -> None:
+    events = [e for e in make_record(Plan(late_rank=3)).events if not isinstance(e, PhaseEntered)]
+    snapshot = stored(events).snapshot()
+    assert snapshot.straggler is None
+    assert not any(r.is_late for r in snapshot.ranks)
+    assert snapshot.dispatch is not None
+
+
+def test_no_rank_is_late_among_equals() -> None:
+    for seed in range(10):
+        assert not any(r.is_late for r in seen(Plan(late_rank=None, seed=seed, rounds=40)).ranks)
+
+
+def test_a_round_is_judged_when_all_have_entered() -> None:
+    store = stored([*world(3), entered(0, 0, 10), entered(2, 0, 35)])
+    assert store.snapshot().arrivals_judged == 0
+    store.apply(entered(1, 0, 12))
+    snapshot = store.snapshot()
+    assert snapshot.arrivals_judged == 1
+    assert [r.dispatch.arrival_us for r in snapshot.ranks] == [0.0, 2.0, 25.0]
+    assert snapshot.straggler is not None
+    assert snapshot.straggler.behind_us == 23.0
+
+
+def test_an_earlier_sweep_never_meets_a_later_one() -> None:
+    store = stored([*world(2), entered(0, 0, 0), entered(1, 0, 1), entered(1, 1, 5)])
+    for event in (entered(0, 0, 1000), entered(0, 1, 1010), entered(1, 0, 1003), entered(1, 1, 1011)):
+        store.apply(event)
+    snapshot = store.snapshot()
+    assert snapshot.arrivals_judged == 3
+    assert [r.dispatch.arrival_us for r in snapshot.ranks] == [0.0, 1.0]
+
+
+def test_warm_up_is_never_counted() -> None:
+    snapshot = stored([*world(2), entered(0, -1, 0), entered(1, -1, 99), done(0, -1, 5.0)]).snapshot()
+    assert snapshot.arrivals_judged == 0
+    assert snapshot.dispatch is None
+    assert snapshot.ranks[0].round == -1
+    assert snapshot.ranks[0].dispatch.rounds == ()
+
+
+def test_only_this_hosts_ranks_are_waited_for() -> None:
+    hello = [Hello(t_ns=0, rank=r, node=1, world_size=16, local_world_size=2) for r in (8, 9)]
+    snapshot = stored([*hello, entered(8, 0, 0), entered(9, 0, 7)]).snapshot()
+    assert snapshot.arrivals_judged == 1
+    assert [r.rank for r in snapshot.ranks] == [8, 9]
+
+
+def test_late_clears_when_the_rank_recovers() -> None:
+    events = world(4)
+    for n in range(60):
+        events += [entered(r, n, n * 1e4 + (r + n) % 4 + (300 if r == 2 and n < 30 else 0)) for r in range(4)]
+    assert [r.is_late for r in stored(events[: 4 + 4 * 30]).snapshot().ranks] == [False, False, True, False]
+    assert not any(r.is_late for r in stored(events).snapshot().ranks)
+
+
+# best, worst, average
+
+
+def test_summary_means_what_moris_summary_means() -> None:
+    events = make_record(Plan()).events
+    summary = stored(events).snapshot().dispatch
+    rounds: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    for e in events:
+        if isinstance(e, PhaseDone) and e.phase == "dispatch" and e.round >= 0:
+            rounds[e.round].append((e.latency_us, e.rank))
+    least = min((us, r, n) for n, values in rounds.items() for us, r in values)
+    most = max((us, r, n) for n, values in rounds.items() for us, r in values)
+    assert summary is not None
+    assert summary.latency_us is not None
+    best, worst = summary.latency_us.best, summary.latency_us.worst
+    assert (best.value, best.rank, best.round) == least
+    assert (worst.value, worst.rank, worst.round) == most
+    assert summary.latency_us.average == pytest.approx(
+        mean(mean(us for us, _ in values) for values in rounds.values())
+    )
+    assert summary.rounds == 20
+
+
+def test_average_weighs_rounds_and_not_ranks() -> None:
+    summary = stored([done(0, 0, 10.0), done(1, 0, 30.0), done(0, 1, 100.0)]).snapshot().dispatch
+    assert summary is not None
+    assert summary.latency_us is not None
+    assert summary.latency_us.average == (20 + 100) / 2
+
+
+def test_extremes_outlive_the_rings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("morimon.store.tally.OPEN_ROUNDS", 3)
+    n = rank_module.ROUNDS_KEPT + 10
+    store = stored([done(0, i, 1.0 if i == 0 else 50.0) for i in range(n)])
+    snapshot = store.snapshot()
+    assert snapshot.dispatch is not None
+    assert snapshot.dispatch.latency_us is not None
+    assert snapshot.dispatch.latency_us.best.round == 0
+    assert snapshot.dispatch.latency_us.average == pytest.approx((1.0 + 50.0 * (n - 1)) / n)
+    assert snapshot.dispatch.rounds == n
+    figures = snapshot.ranks[0].dispatch
+    assert len(figures.rounds) == len(figures.latencies_us) == rank_module.ROUNDS_KEPT
+    assert figures.rounds[-1] == n - 1
+
+
+def test_bandwidth_is_bytes_over_time_in_powers_of_ten() -> None:
+    snapshot = stored(
+        [done(0, 0, 1000.0, bytes=359_800_000, rdma_bytes=111_000_000), done(0, 1, 2.0)]
+    ).snapshot()
+    assert snapshot.dispatch is not None
+    assert snapshot.dispatch.xgmi_gbps is not None
+    assert snapshot.dispatch.rdma_algo_gbps is not None
+    assert snapshot.dispatch.xgmi_gbps.best.value == pytest.approx(359.8)
+    assert snapshot.dispatch.rdma_algo_gbps.best.value == pytest.approx(111.0)
+    series = snapshot.ranks[0].dispatch.xgmi_series_gbps
+    assert series[0] == pytest.approx(359.8)
+    assert math.isnan(series[1])
+
+
+def test_one_node_has_no_rdma_figure() -> None:
+    events: list[RecordEvent] = [done(0, 0, 10.0, rdma_bytes=100)]
+    store = stored(events)
+    before = store.snapshot()
+    assert before.ranks[0].dispatch.rdma_algo_gbps is not None
+    store.apply(Configured(t_ns=1, config=JobConfig(num_nodes=1)))
+    after = store.snapshot()
+    assert after.ranks[0].dispatch.rdma_algo_gbps is None
+    assert after.dispatch is not None
+    assert after.dispatch.rdma_algo_gbps is None
+    assert not after.crosses_nodes
+
+
+def test_the_probe_is_believed_before_the_log() -> None:
+    log, probe = done(0, 0, 1040.0, source="log"), done(0, 0, 1040.7)
+    for events in ([log, probe], [probe, log]):
+        summary = stored(events).snapshot().dispatch
+        assert summary is not None
+        assert summary.latency_us is not None
+        assert summary.latency_us.average == 1040.7
+    tokens = [Tokens(t_ns=0, rank=0, recv_tokens=7), Tokens(t_ns=0, rank=0, recv_tokens=8, source="log")]
+    assert stored(tokens).snapshot().recv_tokens_total == 7
+
+
+def test_totals_need_every_rank() -> None:
+    store = stored([header("builtin"), Tokens(t_ns=0, rank=0, recv_tokens=5, rdma_tokens_algo=2)])
+    assert store.snapshot().recv_tokens_total is None
+    store.apply(Tokens(t_ns=0, rank=1, recv_tokens=6, rdma_tokens_algo=3))
+    snapshot = store.snapshot()
+    assert (snapshot.recv_tokens_total, snapshot.rdma_tokens_algo_total) == (11, 5)
+
+
+# restarts, states, versions
+
+
+def test_the_newest_restart_is_shown() -> None:
+    store = stored([header(), *world(2), done(0, 0, 1.0)])
+    store.apply(Hello(t_ns=5, rank=1, restart=1, world_size=2))
+    store.apply(done(0, 0, 2.0))
+    snapshot = store.snapshot()
+    assert [(r.rank, r.restart) for r in snapshot.ranks] == [(1, 1)]
+    assert snapshot.dispatch is None
+    assert "restart 1" in snapshot.notes[0].text
+
+
+def test_states_of_a_rank() -> None:
+    store = stored([header("builtin")])
+
+    def states() -> list[str]:
+        return [r.state for r in store.snapshot().ranks]
+
+    assert states() == ["waiting", "waiting"]
+    for rank in (0, 1):
+        store.apply(
+            RankProcess(t_ns=1, rank=rank, restart=0, local_rank=rank, node=0, pid=10 + rank, started_s=1.0)
+        )
+    assert states() == ["running", "running"]
+    store.apply(RankExited(t_ns=2, rank=0, restart=0, pid=10, exitcode=0))
+    store.apply(RankExited(t_ns=2, rank=1, restart=0, pid=99, exitcode=3))
+    assert states() == ["exited", "running"]
+    store.apply(RankExited(t_ns=2, rank=1, restart=0, pid=11, signal=9))
+    assert states() == ["exited", "failed"]
+    assert store.snapshot().ranks[1].signal == 9
+
+
+def test_equal_versions_mean_equal_rows() -> None:
+    store = Store()
+    rows: dict[tuple[int, int], RankSnapshot] = {}
+    snapshots: list[RunSnapshot] = []
+    for event in make_record(Plan(rounds=6)).events:
+        store.apply(event)
+        snapshot = store.snapshot()
+        snapshots.append(snapshot)
+        for row in snapshot.ranks:
+            assert rows.setdefault((row.rank, row.version), row) == row
+    for a, b in pairwise(snapshots):
+        assert a.version <= b.version
+        assert (a.version == b.version) == (a is b)
+
+
+def test_only_changed_ranks_are_built_anew() -> None:
+    store = stored(make_record(Plan(ranks=16, ends=False)).events)
+    before = store.snapshot()
+    store.apply(
+        ProcessSample(t_ns=9, rank=4, restart=0, pid=1, cpu_percent=50.0, rss_bytes=1, threads=1),
+    )
+    after = store.snapshot()
+    assert [a.rank for a, b in zip(after.ranks, before.ranks, strict=True) if a is not b] == [4]
+
+
+def test_progress_and_the_time_left() -> None:
+    store = stored([Progress(t_ns=0, done=10, total=100), Progress(t_ns=int(5e9), done=20, total=100)])
+    snapshot = store.snapshot()
+    assert (snapshot.progress_done, snapshot.progress_total, snapshot.eta_s) == (20, 100, 40.0)
+    store.apply(Progress(t_ns=int(6e9), done=1, total=50, label="stress"))
+    assert store.snapshot().eta_s is None
+
+
+# bounds
+
+
+def test_rings_forget_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "DROPS_KEPT", 2)
+    line = LogLines(t_ns=0, file="f", offset=0, length=2, lines=3, stream="stdout")
+    store = stored([line] * (store_module.LOGS_KEPT + 2))
+    for i in range(4):
+        store.apply(Dropped(t_ns=0, count=10, reason=f"reason {i}"))
+    for i in range(rank_module.COUNTERS_KEPT + 1):
+        store.apply(Counter(t_ns=0, rank=0, name=f"c{i}", value=1.0))
+    snapshot = store.snapshot()
+    assert len(snapshot.logs) == store_module.LOGS_KEPT
+    assert snapshot.logs_forgotten == 6
+    assert sum(d.count for d in snapshot.drops) == 41
+    assert len(snapshot.drops) == 3
+    assert len(snapshot.ranks[0].counters) == rank_module.COUNTERS_KEPT
+
+
+def test_a_newer_format_is_said() -> None:
+    assert "format 99" in stored([header(version=99)]).snapshot().notes[0].text
+
+
+def test_the_worst_level_stays() -> None:
+    store = stored([Note(t_ns=0, text="a", level="error"), Note(t_ns=0, text="b", level="warning")])
+    assert store.snapshot().worst_level == "error"
