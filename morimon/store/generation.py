@@ -100,8 +100,7 @@ class Generation:
         if event.source == "probe":
             self.heard(row)
         row.done(event, xgmi, rdma)
-        if event.round >= 0:
-            self.tallies[event.phase].add(event.rank, event.round, event.latency_us, xgmi, rdma)
+        self.tallies[event.phase].add(event.rank, event.round, event.latency_us, xgmi, rdma)
         return True
 
     def _start_over(self) -> None:

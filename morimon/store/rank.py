@@ -17,6 +17,7 @@ from morimon.model.events import (
     Traffic,
 )
 from morimon.store.snapshot import PhaseFigures, RankSnapshot, RankState
+from morimon.store.tally import PhaseTally
 
 ROUNDS_KEPT = 512
 SAMPLES_KEPT = 512
@@ -31,17 +32,24 @@ def gbps(bytes_moved: int | None, latency_us: float) -> float | None:
 
 
 class PhaseRing:
-    """One rank's newest rounds of one phase."""
+    """One rank's newest rounds of one phase, and the tally of all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, phase: Phase) -> None:
+        self._tally = PhaseTally(phase, open_rounds=0)
         self._rounds: deque[tuple[int, float, float | None]] = deque(maxlen=ROUNDS_KEPT)
         self._rdma_algo_gbps: float | None = None
         self._columns: tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]] | None = None
 
     def add(
-        self, number: int, latency_us: float, xgmi_gbps: float | None, rdma_algo_gbps: float | None
+        self,
+        rank: int,
+        number: int,
+        latency_us: float,
+        xgmi_gbps: float | None,
+        rdma_algo_gbps: float | None,
     ) -> None:
         """Append a round."""
+        self._tally.add(rank, number, latency_us, xgmi_gbps, rdma_algo_gbps)
         self._rounds.append((number, latency_us, xgmi_gbps))
         self._rdma_algo_gbps = rdma_algo_gbps
         self._columns = None
@@ -66,7 +74,12 @@ class PhaseRing:
             rounds=rounds,
             latencies_us=latencies,
             xgmi_series_gbps=series,
+            overall=self._tally.summary(crosses_nodes=crosses_nodes),
         )
+
+
+def _empty_rings() -> dict[Phase, PhaseRing]:
+    return {"dispatch": PhaseRing("dispatch"), "combine": PhaseRing("combine")}
 
 
 class RankRow:
@@ -87,7 +100,7 @@ class RankRow:
         self.recv_tokens: int | None = None
         self.rdma_tokens_algo: int | None = None
         self._tokens_from_probe = False
-        self._rings: dict[Phase, PhaseRing] = {"dispatch": PhaseRing(), "combine": PhaseRing()}
+        self._rings = _empty_rings()
         self._sample: ProcessSample | None = None
         self._cpu: deque[float] = deque(maxlen=SAMPLES_KEPT)
         self._exit: RankExited | None = None
@@ -133,7 +146,7 @@ class RankRow:
         self._phase, self._round = event.phase, event.round
         if event.round < 0:
             return
-        self._rings[event.phase].add(event.round, event.latency_us, xgmi_gbps, rdma_algo_gbps)
+        self._rings[event.phase].add(self.rank, event.round, event.latency_us, xgmi_gbps, rdma_algo_gbps)
         if event.recv_tokens is not None:
             self.told_tokens(event.recv_tokens, event.rdma_tokens_algo, probe=event.source == "probe")
 
@@ -150,7 +163,7 @@ class RankRow:
 
     def forget_rounds(self) -> None:
         """Empty both rings: a better source of the same rounds begins."""
-        self._rings = {"dispatch": PhaseRing(), "combine": PhaseRing()}
+        self._rings = _empty_rings()
 
     def traffic(self, event: Traffic) -> None:
         """Where its tokens go."""

@@ -56,6 +56,8 @@ class PhaseFigures:
     latencies_us: tuple[float, ...] = ()
     xgmi_series_gbps: tuple[float, ...] = ()
     """As long as `rounds`, NaN where a round's is unknown; empty where none is known."""
+    overall: PhaseSummary | None = None
+    """This rank alone over all its rounds, also those that have left the series above."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from morimon.model.events import (
 )
 from morimon.store import rank as rank_module
 from morimon.store import store as store_module
+from morimon.store import tally as tally_module
 from morimon.store.snapshot import RankSnapshot, RunSnapshot
 from morimon.store.store import Store
 from tests.support.records import Plan, make_record
@@ -200,30 +201,30 @@ def test_summary_means_what_moris_summary_means() -> None:
 
 
 def test_average_weighs_rounds_and_not_ranks() -> None:
-    summary = stored([done(0, 0, 10.0), done(1, 0, 30.0), done(0, 1, 100.0)]).snapshot().dispatch
+    summary = stored([done(0, 1, 10.0), done(1, 1, 30.0), done(0, 2, 100.0)]).snapshot().dispatch
     assert summary is not None
     assert summary.latency_us is not None
     assert summary.latency_us.average == (20 + 100) / 2
 
 
-def test_extremes_outlive_the_rings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("morimon.store.tally.OPEN_ROUNDS", 3)
-    n = rank_module.ROUNDS_KEPT + 10
-    store = stored([done(0, i, 1.0 if i == 0 else 50.0) for i in range(n)])
+def test_extremes_outlive_the_rings() -> None:
+    n = max(rank_module.ROUNDS_KEPT, tally_module.OPEN_ROUNDS) + 10
+    store = stored([done(0, i, 1.0 if i == 1 else 50.0) for i in range(1, n + 1)])
     snapshot = store.snapshot()
     assert snapshot.dispatch is not None
     assert snapshot.dispatch.latency_us is not None
-    assert snapshot.dispatch.latency_us.best.round == 0
+    assert snapshot.dispatch.latency_us.best.round == 1
     assert snapshot.dispatch.latency_us.average == pytest.approx((1.0 + 50.0 * (n - 1)) / n)
     assert snapshot.dispatch.rounds == n
     figures = snapshot.ranks[0].dispatch
     assert len(figures.rounds) == len(figures.latencies_us) == rank_module.ROUNDS_KEPT
-    assert figures.rounds[-1] == n - 1
+    assert figures.rounds[-1] == n
+    assert figures.overall == snapshot.dispatch
 
 
 def test_bandwidth_is_bytes_over_time_in_powers_of_ten() -> None:
     snapshot = stored(
-        [done(0, 0, 1000.0, bytes=359_800_000, rdma_bytes=111_000_000), done(0, 1, 2.0)]
+        [done(0, 0, 1000.0, bytes=359_800_000, rdma_bytes=111_000_000), done(0, 2, 2.0)]
     ).snapshot()
     assert snapshot.dispatch is not None
     assert snapshot.dispatch.xgmi_gbps is not None
