@@ -1,0 +1,212 @@
+"""Events that the quick decoders refuse: numbers as strings, epoch-sized times, NaN, broken strings, cut-off files."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from morimon.trace.events import COMPLETE, KINDS, LARGEST_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from morimon.trace.events import Events
+
+STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+TOKEN = re.compile(STRING + rb"|[{}\[\]]", re.DOTALL)
+SEAM = re.compile(rb"\}\s*,\s*(?=\{)")
+BETWEEN = re.compile(rb"[\s,]*")
+FOREIGN = re.compile(STRING + rb"|[^{},\[\]\"]+", re.DOTALL)
+NUMBER_LIKE = re.compile(STRING.decode() + r"|[-+]?\b(?:nan|inf|infinity)\b", re.DOTALL | re.IGNORECASE)
+BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.?))', re.DOTALL)
+LONGEST_EVENT = 4 << 20
+
+NOT_FINITE = "a number is NaN or infinite"
+BROKEN = "an event is no valid JSON"
+CUT_OFF = "the text ends within an event"
+NO_TS = "no usable ts"
+NO_DURATION = "a complete event (X) without a usable dur"
+NO_OBJECT = "an element of traceEvents is no object"
+NO_KIND = "no ph"
+
+
+def nanoseconds(value: Any) -> int | None:
+    """`value` microseconds (a number, or text that is one) as nanoseconds, exactly; None if it is none or too large."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
+        return None
+    try:
+        exact = Decimal(value.strip() if isinstance(value, str) else str(value))
+    except (InvalidOperation, ValueError):
+        return None
+    if not exact.is_finite() or exact.adjusted() > 16:
+        return None
+    result = int((exact * 1000).to_integral_value())
+    return result if abs(result) < LARGEST_NS else None
+
+
+def add_rows(rows: Iterable[dict[str, Any]], events: Events) -> None:
+    """Append events that were decoded one by one; what cannot be used is counted by reason."""
+    kept: list[tuple[int, int, int, int, int]] = []
+    for row in rows:
+        events.count += 1
+        ph, name = row.get("ph"), row.get("name")
+        if not isinstance(ph, str) or not ph:
+            events.rejected[NO_KIND] += 1
+            continue
+        if name is not None and not isinstance(name, str):
+            name = str(name)
+        kind, pid, tid = KINDS.get(ph, 0), _id(row.get("pid")), _id(row.get("tid"))
+        if not kind:
+            events.add_aside(ph, name, pid, tid, row.get("args"))
+            continue
+        ts_ns = nanoseconds(row.get("ts"))
+        duration_ns = nanoseconds(row.get("dur")) if kind == COMPLETE else 0
+        if ts_ns is None:
+            events.rejected[NO_TS] += 1
+        elif duration_ns is None or duration_ns < 0:
+            events.rejected[NO_DURATION] += 1
+        else:
+            kept.append((kind, ts_ns, events.names[name], events.threads[pid, tid], duration_ns))
+    if kept:
+        kind_, ts, names, threads, duration = zip(*kept)
+        events.add(
+            np.array(kind_, np.int8),
+            np.array(ts, np.int64),
+            np.array(names, np.int32),
+            np.array(threads, np.int32),
+            np.array(duration, np.int64),
+        )
+
+
+def _id(value: Any) -> int | str:
+    return value if isinstance(value, (int, str)) else 0 if value is None else str(value)
+
+
+class Mended:
+    """Result of `loads`: the value, or None; `flaws` are the reasons why it is not what the file says."""
+
+    def __init__(self, value: Any, flaws: set[str]) -> None:
+        self.value, self.flaws = value, flaws
+
+
+def loads(text: bytes) -> Mended:
+    """Decode one JSON object as json.loads does, and also bare nan and inf, bad escapes, raw control characters, and
+    bytes that are no UTF-8. Numbers stay exact (Decimal). Never raises.
+    """
+    flaws: set[str] = set()
+    decoded = text.decode("utf-8", "replace")
+    if "\ufffd" in decoded and b"\xef\xbf\xbd" not in text:
+        flaws.add("bytes that are no UTF-8")
+
+    def mend(found: re.Match[str]) -> str:
+        token = found[0]
+        if not token.startswith('"'):
+            flaws.add(NOT_FINITE)
+            return "null"
+        if "\\" in token:
+            mended = BAD_ESCAPE.sub(lambda m: m[0] if m[1] else "\\\\" + (m[2] or ""), token[1:-1])
+            if mended != token[1:-1]:
+                flaws.add("a string with a bad escape")
+            token = f'"{mended}"'
+        if any(c < " " for c in token):
+            flaws.add("a string with a raw control character")
+        return token
+
+    try:
+        value = json.loads(NUMBER_LIKE.sub(mend, decoded), strict=False, parse_float=Decimal)
+    except (ValueError, RecursionError, ArithmeticError):
+        return Mended(None, flaws | {BROKEN})
+    return Mended(value, flaws)
+
+
+class Damage(dict[str, tuple[int, int]]):
+    """Reason -> (offset of its first case in the decoded text, number of cases)."""
+
+    def note(self, offset: int, reason: str) -> None:
+        """Count one more case."""
+        first, count = self.get(reason, (offset, 0))
+        self[reason] = first, count + 1
+
+
+class Careful:
+    """Reads events one by one out of text in which the quick way stumbled."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self.damage = Damage()
+
+    def read(self, text: bytes, base: int, last: bool) -> tuple[int, bool]:
+        """Take all events that `text` holds whole -> (bytes used up, whether the array's `]` was among them).
+
+        base: offset of `text` in the file. last: no text follows, so that an unfinished event is damage.
+        """
+        rows: list[dict[str, Any]] = []
+        at, closed = 0, False
+        while True:
+            between = BETWEEN.match(text, at)
+            at = between.end() if between else at
+            if at >= len(text):
+                break
+            if text[at : at + 1] == b"]":
+                at, closed = at + 1, True
+                break
+            if text[at : at + 1] != b"{":
+                at = self._skip_foreign(text, at, base)
+                continue
+            end = _end_of_value(text, at)
+            if end is None and not last and len(text) - at < LONGEST_EVENT:
+                break
+            at = self._event(text, at, end, base, rows)
+        add_rows(rows, self._events)
+        return at, closed
+
+    def _event(self, text: bytes, at: int, end: int | None, base: int, rows: list[dict[str, Any]]) -> int:
+        """Read the event at `at`, whose brackets close at `end`; return where to go on."""
+        if end is not None:
+            mended = loads(text[at:end])
+            good = isinstance(mended.value, dict) and NOT_FINITE not in mended.flaws
+            for flaw in mended.flaws:
+                self.damage.note(base + at, flaw)
+            if good:
+                rows.append(mended.value)
+                return end
+            self._drop(NOT_FINITE if NOT_FINITE in mended.flaws else BROKEN)
+            if NOT_FINITE in mended.flaws and isinstance(mended.value, dict):
+                return end
+        else:
+            reason = CUT_OFF if len(text) - at < LONGEST_EVENT else BROKEN
+            self.damage.note(base + at, reason)
+            self._drop(reason)
+        seam = SEAM.search(text, at + 1, len(text) if end is None else end)
+        return seam.end() if seam else end or len(text)
+
+    def _drop(self, reason: str) -> None:
+        self._events.count += 1
+        self._events.rejected[reason] += 1
+
+    def _skip_foreign(self, text: bytes, at: int, base: int) -> int:
+        """Step over something between events that is no object; return where the next event or the end may be."""
+        self.damage.note(base + at, NO_OBJECT)
+        self._drop(NO_OBJECT)
+        if text[at : at + 1] == b"[" and (end := _end_of_value(text, at)):
+            return end
+        found = FOREIGN.match(text, at)
+        return max(found.end() if found else at, at + 1)
+
+
+def _end_of_value(text: bytes, at: int) -> int | None:
+    """Where the object or array that begins at `at` is closed, or None if the text ends before."""
+    depth = 0
+    for token in TOKEN.finditer(text, at):
+        first = token[0][:1]
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+            if depth == 0:
+                return token.end()
+    return None
