@@ -22,6 +22,7 @@ import msgspec
 import platformdirs
 
 from morimon.runs.identity import ProcessIdentity
+from morimon.runs.sockets import socket_path
 
 JobKind: TypeAlias = Literal["builtin", "script", "command"]
 T = TypeVar("T")
@@ -67,6 +68,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     stops: int = 0
     """How often the keeper was asked to stop the job."""
     left: tuple[Left, ...] = ()
+    """The first few of those that had to be ended after the agent was gone."""
+    left_count: int = 0
     alive: int = 0
     """Processes that outlived SIGKILL (a driver holds them)."""
     console_lost_bytes: int = 0
@@ -123,7 +126,7 @@ class RunFolder:
 
     @property
     def output_path(self) -> Path:
-        """torchrun's --log-dir."""
+        """The --log-dir of torchrun."""
         return self.path / "output"
 
     def launch(self) -> Launch | None:
@@ -145,11 +148,15 @@ def default_runs_dir() -> Path:
     return Path(named).absolute() if named else platformdirs.user_state_path("morimon") / "runs"
 
 
-def create_run(runs_dir: Path) -> RunFolder:
-    """A new folder with a new id (exclusive mkdir, so that two runs never share one); OSError where it can't be made."""
+def create_run(runs_dir: Path, sockets: Path) -> RunFolder:
+    """A new folder with a new id: exclusive mkdir, and no socket of that name in the folder `sockets`, where runs of
+    other runs folders have theirs. OSError where it can't be made.
+    """
     runs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
         path = runs_dir.absolute() / secrets.token_hex(3)
+        if socket_path(sockets, path.name).exists():
+            continue
         try:
             path.mkdir(mode=0o700)
         except FileExistsError:

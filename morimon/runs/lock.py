@@ -5,6 +5,7 @@ The file's text is the hub's identity as JSON; it is true only while the lock is
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import time
@@ -39,10 +40,8 @@ class HubLock:
                     return None
                 time.sleep(0.01)
         signature = msgspec.json.encode(ProcessIdentity.of(os.getpid()))
-        try:
+        with contextlib.suppress(OSError):  # a full disk: the lock counts, the signature is a convenience
             os.pwrite(fd, signature.ljust(64), 0)
-        except OSError:
-            pass  # a full disk: the lock counts, the signature is a convenience
         return cls(fd)
 
     def release(self) -> None:
