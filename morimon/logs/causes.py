@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from morimon.model.events import Failure
 
 
@@ -20,7 +18,4 @@ class Causes:
 
     def root(self) -> Failure | None:
         """Why the run failed; None as long as nobody printed an error."""
-        raise NotImplementedError
-
-    def __iter__(self) -> Iterable[Failure]:
         raise NotImplementedError
