@@ -12,6 +12,8 @@ import msgspec
 from morimon.ep.config import EpConfig
 from morimon.ep.volume import PhaseBytes
 
+_DTYPE_MISCOUNT = 0.5  # fp8 rows counted as bf16 show twice the bytes that move
+
 
 class PhaseBandwidth(msgspec.Struct, frozen=True):
     """Bandwidths of one rank in one phase, GB/s."""
@@ -76,14 +78,10 @@ def judge(claimed_gbps: float, line_gbps: float, *, num_nodes: int, counts_local
         if physical <= line_gbps:
             return LineVerdict(percent, impossible=True, reason=f"{reason}.")
         reason += ", still above: "
-    if physical * DTYPE_MISCOUNT <= line_gbps:
+    if physical * _DTYPE_MISCOUNT <= line_gbps:
         reason += (
-            f"is the dtype counted right? Rows of half the bytes would make {physical * DTYPE_MISCOUNT:.1f}."
+            f"is the dtype counted right? Rows of half the bytes would make {physical * _DTYPE_MISCOUNT:.1f}."
         )
     else:
         reason += "is the duration that of the whole phase, and the line rate that of all its ports?"
     return LineVerdict(percent, impossible=True, reason=reason)
-
-
-DTYPE_MISCOUNT = 0.5
-"""fp8 rows counted as bf16 show twice the bytes that move."""

@@ -7,10 +7,11 @@ Nothing in a file is executed: pickles in .npy are refused, and a .pt file may n
 from __future__ import annotations
 
 import pickle
+import re
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,36 +24,55 @@ class TopkFileError(ValueError):
 
 
 def read_topk_file(path: Path, world_size: int) -> TopkByRank:
-    """Expert numbers [world_size, tokens, topk]. Raises TopkFileError; missing files raise OSError."""
+    """Expert numbers [world_size, tokens, topk]. Raises TopkFileError; a file that cannot be opened raises OSError."""
+    readers = {".npy": _read_npy, ".pt": _read_pt, ".pth": _read_pt, ".csv": _read_csv}
+    read = readers.get(path.suffix.lower())
+    if read is None:
+        raise TopkFileError(f"{path}: routing is read from {', '.join(readers)} files alone.")
     try:
-        match path.suffix.lower():
-            case ".npy":
-                array = np.load(path, allow_pickle=False)
-            case ".pt" | ".pth":
-                array = _read_pt(path)
-            case ".csv" | ".txt":
-                array = np.loadtxt(path, delimiter=",", ndmin=2, dtype=np.int64)
-            case other:
-                raise TopkFileError(
-                    f"{path}: routing is read from .npy, .pt and .csv files, not from {other or 'this'}."
-                )
-    except TopkFileError:
-        raise
-    except (ValueError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, KeyError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TopkFileError(f"{path}: this is no readable {path.suffix} file ({reason}).") from None
-    if not isinstance(array, np.ndarray) or not np.issubdtype(array.dtype, np.integer):
+        array = read(path)
+    except _UNREADABLE as error:
+        reason = re.split("[\n;]", str(error))[0].rstrip(".") or type(error).__name__
+        raise TopkFileError(f"{path}: this is no {path.suffix} file of expert numbers: {reason}.") from None
+    if not isinstance(array, np.ndarray):
+        raise TopkFileError(f"{path}: this holds a {type(array).__name__}, not one tensor of expert numbers.")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TopkFileError(f"{path}: expert numbers are integers, not {array.dtype}.")
+    numbers: TopkByRank = array.astype(np.int64, copy=False)
+    if numbers.ndim == 2 and len(numbers) % world_size == 0:
+        numbers = numbers.reshape(world_size, -1, numbers.shape[1])
+    if numbers.ndim != 3 or len(numbers) != world_size or not numbers.size:
         raise TopkFileError(
-            f"{path}: expert numbers are integers, not {getattr(array, 'dtype', 'an archive')}."
+            f"{path}: routing of {world_size} ranks is [{world_size}, tokens, topk] or [{world_size} × tokens, topk], "
+            f"not {list(numbers.shape)}."
         )
-    if array.ndim == 3 and len(array) == world_size:
-        return array
-    if array.ndim == 2 and len(array) and len(array) % world_size == 0:
-        return array.reshape(world_size, -1, array.shape[1])
-    raise TopkFileError(
-        f"{path}: routing of {world_size} ranks is [{world_size}, tokens, topk] or [{world_size} × tokens, topk], "
-        f"not {list(array.shape)}."
-    )
+    return numbers
+
+
+_UNREADABLE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    EOFError,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)
+"""What damaged bytes make numpy's, zipfile's and pickle's readers raise."""
+
+
+def _read_npy(path: Path) -> npt.NDArray[Any]:
+    with path.open("rb") as stream:
+        array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _read_csv(path: Path) -> npt.NDArray[np.int64]:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not lines:
+        raise ValueError("it is empty")
+    return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.int64)
 
 
 _STORAGES = {
@@ -68,7 +88,7 @@ def _read_pt(path: Path) -> Any:
     with zipfile.ZipFile(path) as archive:
         description = next((name for name in archive.namelist() if name.endswith("data.pkl")), None)
         if description is None:
-            raise TopkFileError(f"{path}: this archive holds no data.pkl: was it written by torch.save?")
+            raise ValueError("the archive holds no data.pkl, as torch.save writes it")
         folder = description.removesuffix("data.pkl")
         order = "<"
         if f"{folder}byteorder" in archive.namelist() and archive.read(f"{folder}byteorder") == b"big":
@@ -80,7 +100,7 @@ def _read_pt(path: Path) -> Any:
 class _TensorUnpickler(pickle.Unpickler):
     """Builds numpy arrays from the descriptions of tensors, and refuses every other object."""
 
-    def __init__(self, stream: BinaryIO | Any, archive: zipfile.ZipFile, folder: str, order: str) -> None:
+    def __init__(self, stream: IO[bytes], archive: zipfile.ZipFile, folder: str, order: str) -> None:
         super().__init__(stream)
         self._archive = archive
         self._folder = folder
@@ -109,4 +129,5 @@ def _rebuild_tensor(
     if min(size, default=1) > 0 and not (min((offset, *stride)) >= 0 and last < len(storage)):
         raise pickle.UnpicklingError("its tensor reaches beyond its storage")
     strides = tuple(step * storage.itemsize for step in stride)
-    return np.lib.stride_tricks.as_strided(storage[offset:], size, strides).copy()
+    tensor: npt.NDArray[np.integer] = np.lib.stride_tricks.as_strided(storage[offset:], size, strides).copy()
+    return tensor

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from morimon.ep import torch_math
+from morimon.ep import mt19937_jump, torch_math
 
 Floats = npt.NDArray[np.float32]
 
@@ -77,7 +77,7 @@ class TorchCpuGenerator:
         if count < BLOCK:
             self._small_normals(count)
         else:
-            self._twister.random_raw(-(-count // BLOCK) * BLOCK, output=False)
+            mt19937_jump.skip(self._twister, -(-count // BLOCK) * BLOCK)
 
     def randn(self, count: int) -> Randn:
         """`torch.randn(count)`, fp32."""
