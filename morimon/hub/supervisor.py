@@ -1,0 +1,192 @@
+"""The hub of one run: starts the keeper, listens, reads, samples, records, and says how it ended.
+
+One loop looks at everything twenty times a second; probes and deaths wake it in between. Nothing in it waits for the
+disk, the job or a viewer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from morimon.hub.job import Job
+from morimon.hub.outcome import first_cause, judge
+from morimon.hub.probes import ProbeServer
+from morimon.hub.ranks import Ranks
+from morimon.hub.recorder import Recorder
+from morimon.hub.resume import Recorded
+from morimon.hub.tails import Tails
+from morimon.logs import Causes
+from morimon.model.events import (
+    RECORD_VERSION,
+    Dropped,
+    Hello,
+    HubStarted,
+    JobChanged,
+    JobFailed,
+    LogLines,
+    Note,
+    RankProcess,
+    RecordEvent,
+    RunHeader,
+)
+from morimon.runs.folder import Launch, RunFolder
+from morimon.runs.identity import boot_id
+
+ORDERS = (signal.SIGTERM, signal.SIGQUIT)
+"""Signals that stop the job; blocked until `Supervisor.run` listens to them."""
+
+_TURN_S = 0.05
+_FLUSH_NS = 100_000_000
+_LOOK_NS = 100_000_000
+_LAST_WORDS_S = 1.0
+_FULL_DISK_PATIENCE_S = 10.0
+
+
+class Supervisor:
+    """One hub's work on one run, begun (`recorded` is empty) or taken over."""
+
+    def __init__(self, folder: RunFolder, launch: Launch, recorder: Recorder, recorded: Recorded) -> None:
+        self._folder = folder
+        self._launch = launch
+        self._recorder = recorder
+        self._recorded = recorded
+        self._job = Job(folder, launch)
+        self._ranks = Ranks(self._take, time.monotonic_ns, nproc=launch.nproc)
+        self._causes = Causes()
+        self._tails = Tails(folder, self._rank_of, self._causes, recorded.log_bytes)
+        self._server = ProbeServer(self._take, lambda force: self.stop(force=force))
+        self._stopped_ns = recorded.stopped_ns
+        self._is_running = recorded.state is not None and recorded.state.state != "starting"
+        self._failure = recorded.failed.failure if recorded.failed else None
+        self._is_orphaned = False
+        self._flushed_ns = self._looked_ns = 0
+
+    def begin(self) -> None:
+        """Put the record's first line, or the word that somebody takes it up, on the disk."""
+        now_ns = time.monotonic_ns()
+        is_first = self._recorded.header is None
+        if is_first:
+            self._recorder.append(
+                RunHeader(
+                    t_ns=now_ns,
+                    version=RECORD_VERSION,
+                    run_id=self._folder.run_id,
+                    host=socket.gethostname(),
+                    boot_id=boot_id(),
+                    unix_ns=time.time_ns(),
+                    command=self._launch.command,
+                    cwd=self._launch.cwd,
+                    kind=self._launch.kind,
+                    nproc=self._launch.nproc,
+                )
+            )
+        self._recorder.append(HubStarted(t_ns=now_ns, pid=os.getpid(), resumed=not is_first))
+        if is_first:
+            self._recorder.append(JobChanged(t_ns=now_ns, state="starting"))
+        self._recorder.flush(now_ns)
+
+    async def run(self) -> None:
+        """Start the keeper where none was, follow the job to its end, and record that."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self.stop)
+        loop.add_signal_handler(signal.SIGQUIT, lambda: self.stop(force=True))
+        for ignored in (signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(ignored, lambda: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ORDERS)
+        await self._listen()
+        if self._recorded.header is None:
+            self._job.start()
+        self._ranks.resume(self._recorded.processes, self._recorded.exits)
+        while not self._is_over():
+            await asyncio.sleep(_TURN_S)
+        await self._finish()
+
+    def stop(self, *, force: bool = False) -> None:
+        """Ask for the job's end; by `force`, or when asked again, at once."""
+        if self._stopped_ns is None:
+            self._stopped_ns = time.monotonic_ns()
+            self._take(JobChanged(t_ns=self._stopped_ns, state="stopping"))
+        self._job.stop(force=force)
+
+    def _is_over(self) -> bool:
+        """One turn of the loop; whether the job has ended."""
+        now_ns = time.monotonic_ns()
+        self._take_all(self._tails.read(now_ns))
+        over = False
+        if now_ns - self._looked_ns >= _LOOK_NS:
+            self._looked_ns = now_ns
+            over = self._look(now_ns)
+        if now_ns - self._flushed_ns >= _FLUSH_NS:
+            self._flushed_ns = now_ns
+            self._recorder.flush(now_ns)
+        return over
+
+    def _look(self, now_ns: int) -> bool:
+        """Look after the job, its ranks and its files; whether it is over."""
+        look = self._job.look()
+        if look == "orphaned" and not self._is_orphaned:
+            self._is_orphaned = True
+            text = (
+                "The keeper of the job was killed. The job goes on; how it ends will not be known for sure."
+            )
+            self._take(Note(t_ns=now_ns, level="warning", text=text))
+        if owners := self._job.owners:
+            self._ranks.look(owners.keeper.pid, owners.agent.pid)
+        self._tails.look()
+        failure = first_cause(self._ranks.exits, self._causes) if self._stopped_ns is None else None
+        if failure is not None and failure != self._failure:
+            self._failure = failure
+            self._take(JobFailed(t_ns=now_ns, failure=failure))
+        return look == "over"
+
+    async def _finish(self) -> None:
+        """Hear everybody out, judge, record the end, leave nothing behind."""
+        await self._server.drain(_LAST_WORDS_S)
+        self._server.close()
+        self._ranks.close()
+        now_ns = time.monotonic_ns()
+        self._take_all(self._tails.close(now_ns))
+        if self._job.exit and (lost := self._job.exit.console_lost_bytes):
+            reason = "bytes of output, the run folder's disk took nothing"
+            self._take(Dropped(t_ns=now_ns, count=lost, reason=reason))
+        self._take(
+            judge(self._job.exit, self._ranks.exits, self._causes, t_ns=now_ns, stopped_ns=self._stopped_ns)
+        )
+        deadline_s = time.monotonic() + _FULL_DISK_PATIENCE_S
+        self._recorder.flush(now_ns)
+        while self._recorder.is_stuck and time.monotonic() < deadline_s:
+            await asyncio.sleep(_TURN_S)
+            self._recorder.flush(time.monotonic_ns())
+        self._recorder.close(time.monotonic_ns())
+
+    async def _listen(self) -> None:
+        """Open the socket; a run without one still has its output and its samples."""
+        try:
+            await self._server.start(Path(self._launch.socket))
+        except OSError as error:
+            text = f"Probes cannot connect: the socket {self._launch.socket} cannot be opened ({error.strerror})."
+            self._take(Note(t_ns=time.monotonic_ns(), level="error", text=text))
+
+    def _take(self, event: RecordEvent) -> None:
+        """Record an event, and learn from it."""
+        self._recorder.append(event)
+        if isinstance(event, Hello):
+            self._ranks.claim(event)
+        if not self._is_running and isinstance(event, (Hello, RankProcess, LogLines)):
+            self._is_running = True
+            agent = self._job.owners.agent.pid if self._job.owners else None
+            self._recorder.append(JobChanged(t_ns=event.t_ns, state="running", agent_pid=agent))
+
+    def _take_all(self, events: Iterable[RecordEvent]) -> None:
+        for event in events:
+            self._take(event)
+
+    def _rank_of(self, restart: int, local_rank: int) -> int | None:
+        """On one node torchrun numbers its ranks from 0; on several, the processes' environments tell."""
+        return local_rank if self._launch.nodes == "1" else self._ranks.rank_of(restart, local_rank)
