@@ -39,6 +39,9 @@ _PHASES = {"dispatch": b"dispatch", "combine": b"combine"}
 _FIRST_RETRY_NS = 100_000_000
 _LAST_RETRY_NS = 5_000_000_000
 
+_BUFFER_BYTES = 1 << 20
+"""Asked for; the kernel gives what its limits allow, a few hundred lines, for the moments when nobody reads."""
+
 _NO_LISTENER = "nobody listened on the probe's socket"
 _FULL = "the probe's socket was full"
 _NOT_A_FIGURE = "the probe was given a value that is no plain number, text or list"
@@ -226,6 +229,7 @@ class Probe:
         try:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.setblocking(False)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
             self._socket.connect(self._path)
         except (OSError, ValueError):  # ValueError: a null byte in the path
             self._disconnect()

@@ -79,15 +79,14 @@ class Tally:
 
 
 class LineSplitter:
-    """Bytes as they come to lines of at most MAX_LINE_BYTES; a longer one is skipped to its end and counted."""
+    """Bytes as they come to lines; of a line that does not end in time only a beginning that is too long is given."""
 
     def __init__(self) -> None:
-        self.too_long = 0
         self._rest = b""
         self._skipping = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The complete lines, without their newlines, that `data` completes."""
+        """The lines, without their newlines, that `data` completes or makes longer than MAX_LINE_BYTES."""
         if self._skipping:
             _, newline, data = data.partition(b"\n")
             if not newline:
@@ -95,19 +94,15 @@ class LineSplitter:
             self._skipping = False
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
-            self.too_long += 1
+            lines.append(self._rest[: MAX_LINE_BYTES + 1])
             self._rest = b""
             self._skipping = True
-        if any(len(line) > MAX_LINE_BYTES for line in lines):
-            whole = [line for line in lines if len(line) <= MAX_LINE_BYTES]
-            self.too_long += len(lines) - len(whole)
-            return whole
         return lines
 
     @property
     def unfinished(self) -> bool:
         """Whether a line has begun and not ended."""
-        return self._skipping or bool(self._rest)
+        return bool(self._rest)
 
 
 class ProbeServer:
@@ -230,9 +225,6 @@ class _Connection(asyncio.Protocol):
             return
         lines = self._splitter.feed(data)
         self._allowance -= max(0, max(1, len(data) // BYTES_PER_LINE) - len(lines))
-        if self._splitter.too_long:
-            self._set_aside(f"a line longer than {MAX_LINE_BYTES // 1024} KiB", self._splitter.too_long)
-            self._splitter.too_long = 0
         self._lines.extend(lines)
         self._take_turn()
 

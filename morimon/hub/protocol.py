@@ -162,6 +162,8 @@ _decoder: msgspec.json.Decoder[AnyMessage] = msgspec.json.Decoder(AnyMessage)
 
 def parse(line: bytes) -> AnyMessage:
     """The message of one line (with or without its newline); ProtocolError where it is none."""
+    if len(line) > MAX_LINE_BYTES:
+        raise ProtocolError(f"a line longer than {MAX_LINE_BYTES // 1024} KiB")
     try:
         return _decoder.decode(line)
     except msgspec.ValidationError as error:
