@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morimon.trace.events import BEGIN, COMPLETE, END
+from morimon.trace.group import firsts, stable_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,30 +78,14 @@ def _in_time(events: Columns, at: Index) -> tuple[Index, int]:
     return (at[np.argsort(ts_ns, kind="stable")] if unsorted else at), unsorted
 
 
-def _grouped(thread: NDArray[np.int32], name: NDArray[np.int32]) -> tuple[Index, Index]:
-    """Stable order by (thread, name), and the key of every row in that order."""
-    n = thread.size
-    key = thread.astype(np.int64) * (int(name.max(initial=0)) + 1) + name
-    bits = max(n - 1, 1).bit_length()
-    if (
-        int(key.max(initial=0)).bit_length() + bits < 63
-    ):  # one plain sort of (key, row) is the quickest stable sort
-        key <<= bits
-        key |= np.arange(n)
-        key.sort()
-        return key & ((1 << bits) - 1), key >> bits
-    order = np.argsort(key, kind="stable")
-    return order, key[order]
-
-
 def _by_name(events: Columns, at: Index) -> tuple[Index, Index, Index, int]:
-    order, key = _grouped(events.thread[at], events.name[at])
+    names = int(events.name.max(initial=0)) + 1
+    order, key = stable_order(events.thread[at].astype(np.int64) * names + events.name[at])
     at = at[order]
     begin = events.kind[at] == BEGIN
     if at.size % 2 == 0 and begin[::2].all() and not begin[1::2].any() and (key[::2] == key[1::2]).all():
         return at[::2], at[1::2], at[:0], 0  # nothing nested in its own name, nothing lost
-    change = np.ones(at.size, bool)
-    np.not_equal(key[1:], key[:-1], out=change[1:])
+    change = firsts(key)
     group, start = np.cumsum(change) - 1, np.flatnonzero(change)
     step = np.where(begin, 1, -1)
     depth = step.cumsum()

@@ -1,0 +1,305 @@
+"""A file to a Trace: read, pair, tell ranks, families, iterations and roles, and say what was found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from morimon.trace import families, findings, iterations, roles
+from morimon.trace.group import above_the_others, firsts
+from morimon.trace.lanes import Intervals, in_barriers, overlap
+from morimon.trace.model import Clock, Iteration, Process, Spans, Threads, Trace
+from morimon.trace.names import file_name, rank_of
+from morimon.trace.pair import pair
+from morimon.trace.read import EXACT_US, read
+from morimon.trace.source import Source
+from morimon.trace.stats import slow_warps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from morimon.trace.events import Events, Id
+    from morimon.trace.model import Finding, Slot
+    from morimon.trace.pair import Paired
+    from morimon.trace.read import Reading
+
+    Ints = NDArray[np.int64]
+
+KINETO = {"baseTimeNanoseconds", "distributedInfo", "deviceProperties", "schemaVersion"}
+LARGEST_MEMBER = 1 << 16
+
+
+def load(
+    path: str | Path,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Trace:
+    """Read and analyse a Chrome trace (object or array; plain, gzip, zstd; UTF-8 or UTF-16), in pieces.
+
+    progress(bytes_done, total) hears of the file's bytes as they are read; cancelled() is asked as often. Raises
+    TraceError (unreadable or empty file), NotATraceError (something else than a trace), LoadCancelledError.
+    """
+    source = Source(path, progress, cancelled)
+    reading = read(source)
+    events = reading.events
+    columns = events.columns()
+    origin_ns = 0
+    if len(columns) and int(np.abs(columns.ts_ns).max()) >= EXACT_US * 1000:
+        origin_ns = int(columns.ts_ns.min())
+        columns.ts_ns -= origin_ns
+    if columns.duration_ns is not None and int((columns.ts_ns // 2 + columns.duration_ns // 2).max()) >= 1 << 61:
+        columns.duration_ns = np.minimum(columns.duration_ns, (1 << 62) - np.maximum(columns.ts_ns, 0))
+    paired = pair(columns, events.names.get(""))
+    calls = np.bincount(columns.thread, minlength=len(events.threads.ids))
+    opened = [(events.names.table[columns.name[i]], int(columns.thread[i])) for i in paired.open.tolist()]
+    del columns
+    return _Analysis(str(path), source, reading, paired, calls, origin_ns).trace(opened)
+
+
+class _Analysis:
+    """Carries what the steps share; `trace` is the result."""
+
+    def __init__(
+        self, path: str, source: Source, reading: Reading, paired: Paired, calls: Ints, origin_ns: int
+    ) -> None:
+        self.path, self.source, self.reading, self.paired, self.origin_ns = path, source, reading, paired, origin_ns
+        events = reading.events
+        self.ranks = list(_processes(events, reading.metadata, file_name(path).rank))
+        self.threads, renumbered = _threads(events, self.ranks)
+        self.thread = renumbered[paired.thread]
+        self.renumbered = renumbered
+        self.calls = np.zeros(calls.size, np.int64)
+        self.calls[renumbered] = calls
+        self.slots, code = _slots(events.names.table, paired)
+        self.slot = code[paired.name]
+        self.duration = paired.end_ns - paired.start_ns
+        n = self.duration.size
+        self.iteration = np.zeros(n, np.int32)
+        self.role = np.zeros(n, np.int8)
+        self.idle = np.zeros(n, bool)
+        self.processes: list[Process] = []
+        self.doubts: list[str] = []
+        self.iterations: list[Iteration] = []
+        self.found: list[Finding] = []
+
+    def trace(self, opened: Sequence[tuple[str, int]]) -> Trace:
+        paired, events = self.paired, self.reading.events
+        per_span = self.threads.process[self.thread]
+        bounds = np.bincount(per_span, minlength=len(self.ranks)).cumsum()
+        by_process = np.argsort(per_span, kind="stable") if len(self.ranks) > 1 else np.arange(per_span.size)
+        for p, (label, rank, _) in enumerate(self.ranks):
+            mine = by_process[bounds[p - 1] if p else 0 : bounds[p]]
+            self._one(p, label, rank, mine)
+        spans = Spans(paired.start_ns, paired.end_ns, self.slot, self.thread, self.iteration, self.role, self.idle)
+        self._iterations(per_span)
+        names = [self.threads.name[self.renumbered[t]] for _, t in opened]
+        self.found[:0] = [
+            *findings.of_reading(self.reading, self.path),
+            *findings.of_pairing(names, [slot for slot, _ in opened], paired.orphans, paired.unsorted),
+        ]
+        if len(spans):
+            self.found += findings.of_slots(self.slots, self.processes, self.doubts)
+        self.found += findings.nothing(spans, dict(events.set_aside))
+        for p, process in enumerate(self.processes):
+            self.found += findings.of_iterations(self.iterations, p, process.family)
+        ranks = {p.rank for p in self.processes}
+        all_families = {p.family for p in self.processes}
+        trace = Trace(
+            path=self.path,
+            size_bytes=self.source.size_bytes,
+            events=events.count,
+            set_aside=dict(events.set_aside),
+            rejected=dict(events.rejected),
+            open_spans=len(opened),
+            orphan_ends=paired.orphans,
+            origin_ns=self.origin_ns,
+            family=all_families.pop() if len(all_families) == 1 else "unknown",
+            rank=ranks.pop() if len(ranks) == 1 else None,
+            processes=tuple(self.processes),
+            slots=self.slots,
+            threads=self.threads,
+            spans=spans,
+            iterations=tuple(self.iterations),
+            findings=(),
+            clock=_clock(self.reading.metadata),
+            metadata=_small(self.reading.metadata),
+        )
+        self.found += findings.of_slow_warps(slow_warps(trace), self.threads, self.slots)
+        return _with_findings(trace, self.found)
+
+    def _one(self, p: int, label: str, rank: int | None, mine: Ints) -> None:
+        """Family, iterations, roles and findings of one process, whose spans are `mine`."""
+        start, end, slot, thread = self.paired.start_ns[mine], self.paired.end_ns[mine], self.slot[mine], self.thread[mine]
+        counts = np.bincount(slot, minlength=len(self.slots)).tolist()
+        logged: dict[str, int] = {}
+        for s, n in zip(self.slots, counts, strict=True):
+            if n:
+                logged[s.canonical] = logged.get(s.canonical, 0) + n
+        verdict = families.family(logged)
+        self.doubts.append(verdict.doubt)
+        self.iteration[mine] = iterations.number(start, end, slot, thread, self.slots)
+        found = roles.assign(self.duration[mine], slot, thread, self.threads.tid, self.slots)
+        self.threads.role[:] = np.maximum(self.threads.role, found.role)
+        self.role[mine], self.idle[mine] = found.span_role, found.idle
+        self.processes.append(
+            Process(label, rank, verdict.family, found.warps_per_block, int((found.role == roles.RDMA).sum()))
+        )
+        if verdict.family == "unknown" or not mine.size:
+            return
+        members = np.flatnonzero(self.threads.process == p)
+        first_ns, first_slot = np.full(members.size, -1), np.full(members.size, -1)
+        place = np.searchsorted(members, thread)
+        first_ns[place[::-1]], first_slot[place[::-1]] = start[::-1], slot[::-1]
+        logged_any = first_slot >= 0
+        self.found += findings.of_ring(
+            self.calls[members][logged_any], first_ns[logged_any], first_slot[logged_any], int(end.max()), self.slots, p
+        )
+        self.found += findings.of_warps(self.threads.tid[members], p)
+        self.found += findings.of_gaps(start, end, p)
+
+    def _iterations(self, per_span: NDArray[np.int32]) -> None:
+        """The table of iterations of all processes, and which of them are whole."""
+        if not per_span.size:
+            return
+        many = int(self.iteration.max()) + 1
+        key = per_span.astype(np.int64) * many + self.iteration
+        present = np.flatnonzero(np.bincount(key))
+        row = np.searchsorted(present, key)
+        process, number = np.divmod(present, many)
+        for p in range(len(self.processes)):  # numbers without spans (a boundary in a gap) are closed up
+            mine = process == p
+            number[mine] = np.arange(mine.sum())
+        self.iteration[:] = number[row]
+        rows = present.size
+        intervals = Intervals(row, self.slot, self.paired.start_ns, self.paired.end_ns, len(self.slots))
+        start, end = intervals.hull(rows)
+        missing = self._missing(row, process, rows)
+        whole = np.array([not text for text in missing])
+        outlier = np.zeros(rows, bool)
+        for p in range(len(self.processes)):
+            at = np.flatnonzero((process == p) & whole)
+            outlier[at] = above_the_others((end - start)[at])
+        table = zip(
+            process.tolist(),
+            number.tolist(),
+            start.tolist(),
+            end.tolist(),
+            whole.tolist(),
+            missing,
+            outlier.tolist(),
+            overlap(intervals, self.slots, rows),
+            in_barriers(intervals, self.slots, rows),
+            strict=True,
+        )
+        keys = ("process", "number", "start_ns", "end_ns", "whole", "missing", "outlier", "overlap", "barrier_ns")
+        self.iterations += [Iteration(**dict(zip(keys, entry, strict=True))) for entry in table]
+
+    def _missing(self, row: Ints, process: Ints, rows: int) -> list[str]:
+        """What every iteration lacks: a phase, a slot that the others have, or warps in a slot."""
+        slots, threads = len(self.slots), len(self.threads)
+        key = (row * slots + self.slot) * threads + self.thread
+        key.sort()
+        pairs = key[firsts(key)] // threads
+        warps = np.bincount(pairs, minlength=rows * slots).reshape(rows, slots)
+        orders = [s.order for s in self.slots]
+        counted = np.array([order >= 0 and orders.count(order) < 3 for order in orders])  # per token: warps may have none
+        result = [""] * rows
+        for p, info in enumerate(self.processes):
+            mine = np.flatnonzero(process == p)
+            full = warps[mine].max(axis=0, initial=0)
+            common = full * (2 * (warps[mine] > 0).sum(axis=0) > mine.size)
+            if info.family != "unknown":
+                common = np.where(counted, full, common)
+            lacking = (warps[mine] == 0) & (common > 0) | (warps[mine] < full) & counted
+            phases = families.required_phases(info.family)
+            for i, r in enumerate(mine.tolist()):
+                has = {s.phase for s, n in zip(self.slots, warps[r].tolist(), strict=True) if n}
+                parts = [f"no {phase}" for phase in phases if phase not in has]
+                for code in np.flatnonzero(lacking[i]).tolist():
+                    n = int(warps[r, code])
+                    if n:
+                        parts.append(f"{n} of {full[code]} warps in {self.slots[code].name}")
+                    elif self.slots[code].phase in has or not self.slots[code].phase:
+                        parts.append(f"no {self.slots[code].name}")
+                result[r] = ", ".join(parts[:3]) + (f" and {len(parts) - 3} more" if len(parts) > 3 else "")
+        return result
+
+
+def _processes(events: Events, metadata: dict[str, Any], named: int | None) -> Iterator[tuple[str, int | None, list[Id]]]:
+    """(label, rank, pids) of every process that is one rank, in order of rank. named: the file name's rank."""
+    pids = list(dict.fromkeys(pid for pid, _ in events.threads.ids))
+    labels = {pid: events.process_names.get(pid, "") for pid in pids}
+    told = {pid: rank_of(label) for pid, label in labels.items()}
+    if len(pids) < 2 or KINETO & metadata.keys():
+        rank = named if named is not None else _rank_in(metadata)
+        if rank is None and len(pids) == 1:
+            rank = told[pids[0]]
+        yield labels[pids[0]] if len(pids) == 1 else "", rank, pids
+        return
+    if not any(rank is not None for rank in told.values()) and named is None:
+        told = {pid: pid if isinstance(pid, int) and 0 <= pid < 1 << 16 else None for pid in pids}
+    order = {pid: (told[pid] is None, told[pid] or 0, isinstance(pid, str), pid) for pid in pids}
+    for pid in sorted(pids, key=lambda pid: order[pid]):
+        yield labels[pid] or f"pid {pid}", told[pid], [pid]
+
+
+def _rank_in(metadata: dict[str, Any]) -> int | None:
+    for member in ("distributedInfo", "morimon"):
+        info = metadata.get(member)
+        if isinstance(info, dict) and isinstance(rank := info.get("rank"), int):
+            return rank
+    return None
+
+
+def _clock(metadata: dict[str, Any]) -> Clock | None:
+    own = metadata.get("morimon")
+    if isinstance(own, dict) and isinstance(clock := own.get("clock"), dict) and isinstance(clock.get("zero_ns"), int):
+        unix = clock.get("unix_ns")
+        return Clock("morimon", clock["zero_ns"], str(clock.get("domain", "")), unix if isinstance(unix, int) else None)
+    base = metadata.get("baseTimeNanoseconds")
+    return Clock("kineto", base, unix_ns=base) if isinstance(base, int) and not isinstance(base, bool) else None
+
+
+def _small(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if len(repr(value)) <= LARGEST_MEMBER}
+
+
+def _threads(events: Events, ranks: Sequence[tuple[str, int | None, list[Id]]]) -> tuple[Threads, NDArray[np.int32]]:
+    """Threads in order of process and number, and the new number of every old one."""
+    of_pid = {pid: p for p, (_, _, pids) in enumerate(ranks) for pid in pids}
+    ids = events.threads.ids
+    order = sorted(
+        range(len(ids)), key=lambda t: (of_pid[ids[t][0]], isinstance(ids[t][1], str), ids[t][1], str(ids[t][0]))
+    )
+    renumbered = np.empty(len(ids), np.int32)
+    renumbered[order] = np.arange(len(ids))
+    tids = [ids[t][1] for t in order]
+    plain = [tid if isinstance(tid, int) and 0 <= tid < 1 << 62 else -1 for tid in tids]
+    names = tuple(
+        events.thread_names.get(t) or (f"warp {tid}" if isinstance(tid, int) else tid)
+        for t, tid in zip(order, tids, strict=True)
+    )
+    process = np.array([of_pid[ids[t][0]] for t in order], np.int32)
+    return Threads(process, np.array(plain, np.int64), np.zeros(len(ids), np.int8), names), renumbered
+
+
+def _slots(names: Sequence[str], paired: Paired) -> tuple[tuple[Slot, ...], NDArray[np.int32]]:
+    """Slots in order of an iteration, unknown ones after by first start; and the new code of every name."""
+    slots = [families.slot(name) for name in names]
+    first = np.full(len(names), paired.name.size)
+    first[paired.name[::-1]] = np.arange(paired.name.size)[::-1]
+    seen = [i for i in range(len(names)) if first[i] < paired.name.size]
+    order = sorted(seen, key=lambda i: (slots[i].order < 0, slots[i].order, slots[i].lane, int(first[i])))
+    code = np.full(len(names), -1, np.int32)
+    code[order] = np.arange(len(order))
+    return tuple(slots[i] for i in order), code
+
+
+def _with_findings(trace: Trace, found: Sequence[Finding]) -> Trace:
+    from msgspec.structs import replace
+
+    return replace(trace, findings=tuple(found))

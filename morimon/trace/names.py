@@ -1,0 +1,33 @@
+"""What file names and process names say: rank and time stamp.
+
+Forms in use: trace_rank_0_0821_170932.json, trace_intranode_rank3_0821_171401.json, dispatch_rank3.json,
+trace_rank__.json and trace_rank__0821_170932.json (no rank), any of them with .gz or .zst.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from morimon.trace.model import FileName
+
+SUFFIXES = re.compile(r"(?:\.pt)?(?:\.trace)?(?:\.(?:json|gz|zst|zstd|pftrace))*$", re.IGNORECASE)
+STAMP = re.compile(r"(?<!\d)(\d{4}_\d{6})(?!\d)")
+RANK = re.compile(r"(?<![a-z])rank[\s_.:-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+WORD = re.compile(r"(?<![a-z])rank(?![a-z])[\s_.:-]*", re.IGNORECASE)
+
+
+def file_name(path: str | PurePath) -> FileName:
+    """Rank, stamp and prefix of a trace's file name."""
+    name = SUFFIXES.sub("", PurePath(path).name)
+    stamp = STAMP.search(name)
+    rest = name[: stamp.start()] + name[stamp.end() :] if stamp else name
+    rank = RANK.search(rest)
+    prefix = RANK.sub("", rest) if rank else WORD.sub("", rest)
+    return FileName(int(rank[1]) if rank else None, stamp[1] if stamp else "", re.sub(r"[_\s]+$|^[_\s]+", "", prefix))
+
+
+def rank_of(label: str) -> int | None:
+    """The rank that a process name tells ("rank 3", "Rank_3 (host)")."""
+    found = RANK.search(label)
+    return int(found[1]) if found else None

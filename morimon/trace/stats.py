@@ -1,0 +1,130 @@
+"""Statistics of a trace per slot and role and per thread, and which warps stand out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from morimon.trace.families import BARRIERS
+from morimon.trace.group import GroupFigures, above_the_others, firsts
+from morimon.trace.model import ROLES, Figures, SlotRow, ThreadTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from morimon.trace.model import Trace
+
+US = 1000.0
+
+
+def _chosen(trace: Trace, process: int | None, number: int | None) -> NDArray[np.int64] | slice:
+    """Rows of the spans of one process or all, of one iteration or all."""
+    if process is None and number is None:
+        return slice(None)
+    keep = np.ones(len(trace.spans), bool)
+    if process is not None:
+        keep &= trace.threads.process[trace.spans.thread] == process
+    if number is not None:
+        keep &= trace.spans.iteration == number
+    return np.flatnonzero(keep)
+
+
+def _figures(found: GroupFigures, everything_ns: float) -> dict[int, Figures]:
+    columns = [
+        found.group,
+        found.calls,
+        found.total / US,
+        found.mean / US,
+        found.min / US,
+        *(found.percentile(q) / US for q in (50, 90, 99)),
+        found.max / US,
+        found.std / US,
+        found.total / (everything_ns or 1),
+    ]
+    return {row[0]: Figures(*row[1:]) for row in zip(*(column.tolist() for column in columns), strict=True)}
+
+
+def slot_table(trace: Trace, process: int | None = None, number: int | None = None) -> tuple[SlotRow, ...]:
+    """One row a slot and role, in order of slots; a slot's idle passes are counted apart."""
+    at = _chosen(trace, process, number)
+    spans = trace.spans
+    duration = spans.end_ns[at] - spans.start_ns[at]
+    group = spans.slot[at] * len(ROLES) + spans.role[at]
+    idle = spans.idle[at]
+    total = float(duration.sum())
+    everything = _figures(GroupFigures(group, duration), total)
+    working = _figures(GroupFigures(group[~idle], duration[~idle]), total) if idle.any() else everything
+    passes = np.bincount(group[idle], minlength=int(group.max(initial=0)) + 1)
+    return tuple(
+        SlotRow(code // len(ROLES), code % len(ROLES), working.get(code), int(passes[code]), figures)
+        for code, figures in everything.items()
+    )
+
+
+def slot_totals(trace: Trace) -> dict[str, Figures]:
+    """Figures of every slot over all its spans, idle passes included, by the file's names."""
+    spans = trace.spans
+    duration = spans.end_ns - spans.start_ns
+    found = _figures(GroupFigures(spans.slot, duration), float(duration.sum()))
+    return {trace.slots[code].name: figures for code, figures in found.items()}
+
+
+def thread_table(trace: Trace, process: int | None = None, number: int | None = None) -> ThreadTable:
+    """One row a thread that has spans, in order of threads."""
+    at = _chosen(trace, process, number)
+    spans, threads = trace.spans, trace.threads
+    duration, thread, slot = spans.end_ns[at] - spans.start_ns[at], spans.thread[at], spans.slot[at]
+    found = GroupFigures(thread, duration)
+    row = np.searchsorted(found.group, thread)
+    slots = len(trace.slots)
+    parts = np.bincount(row * slots + slot, duration, found.group.size * slots).reshape(-1, slots) / US
+    kind = threads.process[found.group].astype(np.int64) * len(ROLES) + threads.role[found.group]
+    ratio = np.zeros(found.group.size)
+    for one in np.unique(kind).tolist():
+        peers = kind == one
+        median = float(np.median(found.total[peers]))
+        ratio[peers] = found.total[peers] / median if median else 0.0
+    slow = np.zeros(len(threads), bool)
+    slow[[t for t, _, _ in slow_warps(trace, process, number)]] = True
+    return ThreadTable(
+        thread=found.group.astype(np.int32),
+        calls=found.calls,
+        total_us=found.total / US,
+        mean_us=found.mean / US,
+        min_us=found.min / US,
+        p50_us=found.percentile(50) / US,
+        p90_us=found.percentile(90) / US,
+        p99_us=found.percentile(99) / US,
+        max_us=found.max / US,
+        std_us=found.std / US,
+        share=found.total / (float(duration.sum()) or 1.0),
+        ratio=ratio,
+        outlier=slow[found.group],
+        by_slot_us=parts,
+    )
+
+
+def slow_warps(trace: Trace, process: int | None = None, number: int | None = None) -> list[tuple[int, int, float]]:
+    """(thread, slot, times the median) of warps whose mean in a slot lies above that of its slot and role by 5 MAD and
+    by 5 %, the slowest first. Barriers are left out (there the others wait), idle passes too.
+    """
+    spans, slots = trace.spans, trace.slots
+    waits = np.array([s.canonical in BARRIERS for s in slots] or [False])
+    at = _chosen(trace, process, number)
+    keep = ~(waits[spans.slot[at]] | spans.idle[at])
+    slot, thread, role = spans.slot[at][keep], spans.thread[at][keep], spans.role[at][keep]
+    duration = (spans.end_ns[at] - spans.start_ns[at])[keep]
+    threads = len(trace.threads)
+    peers = (trace.threads.process[thread].astype(np.int64) * len(slots) + slot) * len(ROLES) + role
+    found = GroupFigures(peers * threads + thread, duration)
+    peers, thread = np.divmod(found.group, max(threads, 1))
+    result = []
+    edges = np.append(np.flatnonzero(firsts(peers)), peers.size).tolist()
+    for a, b in zip(edges, edges[1:], strict=False):
+        mean = found.mean[a:b]
+        median = float(np.median(mean))
+        for i in np.flatnonzero(above_the_others(mean)).tolist():
+            if median:
+                result.append((int(thread[a + i]), int(peers[a] // len(ROLES) % len(slots)), float(mean[i]) / median))
+    return sorted(result, key=lambda entry: -entry[2])
