@@ -6,6 +6,7 @@ One `StreamParser` follows one output file of a run:
     parser = StreamParser("output/0/stdout.log", stream="stdout", rank=0, causes=causes)
     events = parser.feed(data, t_ns)                      # the next bytes of the file, whatever their boundaries
     events = parser.close(t_ns)                           # the file grows no more: its last line may lack an end
+    causes.add(ended(3, -9))                              # what the hub itself saw: rank 3 ended by SIGKILL
     causes.root()                                         # model Failure or None; causes.of(rank) for one rank
 
 Events are of the record's vocabulary, stamped `t_ns`, in order: `LogLines` for every byte of the file (neighbours of
@@ -20,8 +21,8 @@ Dialects are tables of (pattern, meaning, dates): mori, deepep, torchrun. All of
 
 from __future__ import annotations
 
-from morimon.logs.causes import Causes
+from morimon.logs.causes import Causes, ended
 from morimon.logs.lines import visible
 from morimon.logs.stream import LogEvent, StreamParser
 
-__all__ = ["Causes", "LogEvent", "StreamParser", "visible"]
+__all__ = ["Causes", "LogEvent", "StreamParser", "ended", "visible"]

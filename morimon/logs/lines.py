@@ -30,10 +30,9 @@ class LineSplitter:
         self._offset = offset
         self._pending = bytearray()
 
-    @property
-    def pending(self) -> bytes:
-        """Bytes that no line end has followed yet."""
-        return bytes(self._pending)
+    def tail(self, most: int) -> bytes:
+        """The last bytes, at most so many, that no line end has followed yet."""
+        return bytes(self._pending[-most:])
 
     def feed(self, data: bytes) -> list[RawLine]:
         """The lines that `data` completes."""
