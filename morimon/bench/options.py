@@ -97,6 +97,11 @@ def parse(argv: Sequence[str], world_size: int) -> Options:
     )
 
 
+def help_text() -> str:
+    """The options and their defaults, for people."""
+    return _parser().format_help().partition("\n\n")[2]
+
+
 def _num_experts(total: int | None, per_rank: int | None, world_size: int) -> int:
     if total is not None and per_rank is not None:
         raise OptionsError("Give --num-experts or --num-experts-per-rank, not both.")

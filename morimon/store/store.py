@@ -13,7 +13,6 @@ from typing import Any
 from morimon.model.config import JobConfig
 from morimon.model.events import (
     RECORD_VERSION,
-    Bye,
     Configured,
     Counter,
     Dropped,
@@ -76,7 +75,6 @@ class Store:
             RankProcess: self._rank_process,
             RankExited: self._rank_exited,
             Hello: self._hello,
-            Bye: self._bye,
             Configured: self._configured,
             PhaseEntered: self._phase_entered,
             PhaseDone: self._phase_done,
@@ -209,11 +207,6 @@ class Store:
                 )
             )
         return True
-
-    def _bye(self, event: Bye) -> bool:
-        return event.dropped > 0 and self._set_aside(
-            "messages that the rank's probe had to drop", event.rank, event.dropped
-        )
 
     def _configured(self, event: Configured) -> bool:
         completed = self._config.completed_by(event.config)

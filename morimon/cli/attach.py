@@ -1,0 +1,94 @@
+"""`morimon attach`: a further look at a job that runs already."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from morimon.cli.headless import Refused, leave, report, run_folder, wants_screen
+from morimon.cli.runs import print_runs
+from morimon.hub.control import ensure_hub
+from morimon.hub.launch import LaunchError
+from morimon.report.exits import ExitCode
+from morimon.report.follow import living, recorded
+from morimon.report.once import SCREENS, screen_lines
+from morimon.report.reporters import print_lines, say
+from morimon.report.text import glyphs_for
+from morimon.runs.folder import RunFolder, default_runs_dir
+from morimon.runs.listing import list_runs
+
+_PAPER_COLUMNS = 120
+
+
+@click.command()
+@click.argument("job", required=False, metavar="[ID|PID]")
+@click.option("--once", is_flag=True, help="Print one screen as it is now, and leave.")
+@click.option("--screen", type=click.Choice(list(SCREENS)), default="ranks", help="Which one, with --once.")
+@click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
+def command(job: str | None, once: bool, screen: str, headless: bool, as_json: bool) -> None:
+    """Show a job that already runs, with all of its history; without an argument, list those that run.
+
+    JOB is the run's id, the beginning of one, or the process id of the job's agent or of one of its ranks. Leaving
+    does not touch the job.
+    """
+    if job is None:
+        print_runs([run for run in list_runs(default_runs_dir()) if run.state == "running"], as_json=as_json)
+        return
+    folder = _folder(job)
+    _revive(folder)
+    if once:
+        width = shutil.get_terminal_size((_PAPER_COLUMNS, 0)).columns
+        events = recorded(folder.events_path, folder)
+        print_lines(sys.stdout, screen_lines(events, screen, width, glyphs_for(sys.stdout.encoding)))
+        return
+    if wants_screen(headless=headless, as_json=as_json):
+        from morimon.tui.app import show
+
+        leave(show(folder))
+    try:
+        snapshot = report(living(folder), folder.path, as_json=as_json)
+    except KeyboardInterrupt:
+        say(sys.stderr, f"detached; the job goes on, `morimon attach {folder.run_id}` shows it again.")
+        sys.exit(ExitCode.INTERRUPTED)
+    leave(snapshot)
+
+
+def _revive(folder: RunFolder) -> None:
+    """Give a job whose hub died a new one, so that its record goes on."""
+    try:
+        revived = ensure_hub(folder)
+    except LaunchError as error:
+        say(sys.stderr, f"the hub of run {folder.run_id} is gone and no other can be had: {error}")
+        return
+    if revived:
+        say(sys.stderr, f"the hub of run {folder.run_id} was gone; a new one has taken up the record.")
+
+
+def _folder(job: str) -> RunFolder:
+    """The run of this name, or the one that a process belongs to."""
+    try:
+        return run_folder(job)
+    except Refused:
+        if job.isdecimal() and (folder := _run_of_process(int(job))):
+            return folder
+        raise
+
+
+def _run_of_process(pid: int) -> RunFolder | None:
+    """The run that a process says it belongs to, by the MORIMON_RUN in its environment."""
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    names = [entry.removeprefix(b"MORIMON_RUN=") for entry in environ if entry.startswith(b"MORIMON_RUN=")]
+    for run in list_runs(default_runs_dir()):
+        owners = run.folder.owners()
+        if owners and pid in (owners.keeper.pid, owners.agent.pid) and run.state == "running":
+            return run.folder
+        if names and run.id == names[0].decode(errors="replace"):
+            return run.folder
+    return None

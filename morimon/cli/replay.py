@@ -1,0 +1,42 @@
+"""`morimon replay`: a recorded run through the same reporters and screens as a living one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from morimon.cli.headless import Refused, leave, report, run_folder, wants_screen
+from morimon.report.exits import ExitCode
+from morimon.report.follow import recorded
+from morimon.runs.folder import RunFolder
+
+
+@click.command()
+@click.argument("run", metavar="ID|FILE")
+@click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
+@click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
+def command(run: str, headless: bool, as_json: bool) -> None:
+    """Show a recorded run again: by its id, the beginning of its id, its folder, or its events.jsonl."""
+    path, folder = _record(run)
+    if wants_screen(headless=headless, as_json=as_json):
+        from morimon.tui.app import show
+
+        leave(show(folder, replay=True))
+    try:
+        snapshot = report(recorded(path, folder), folder.path, as_json=as_json)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)
+    leave(snapshot)
+
+
+def _record(name: str) -> tuple[Path, RunFolder]:
+    """The record that a name means and the folder whose output files it points into."""
+    path = Path(name)
+    if path.is_file():
+        return path, RunFolder(path.absolute().parent)
+    if name.endswith(".jsonl"):
+        raise Refused(f"There is no file {name}.")
+    folder = run_folder(name)
+    return folder.events_path, folder

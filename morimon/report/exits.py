@@ -1,0 +1,26 @@
+"""Exit codes of all commands."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from morimon.store.snapshot import RunSnapshot
+
+
+class ExitCode(IntEnum):
+    """What a morimon command tells its caller."""
+
+    OK = 0
+    FAILED = 1
+    """The job failed, was stopped by somebody else or got lost; a check found a mismatch."""
+    USAGE = 2
+    """The command line or a file it names cannot be used; one line on stderr says why."""
+    INTERRUPTED = 130
+    """A signal (SIGINT, SIGTERM, SIGHUP) ended the command."""
+
+
+def exit_code(snapshot: RunSnapshot, *, interrupted: bool = False) -> ExitCode:
+    """What the end of a run tells the caller; a run that is still going is no failure."""
+    if interrupted:
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILED if snapshot.state in ("failed", "stopped", "lost") else ExitCode.OK

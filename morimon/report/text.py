@@ -1,0 +1,108 @@
+"""A run in plain lines: its header, its progress, its failure. Pure: snapshots in, lines out, no markup, no codes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from morimon.draw.glyphs import ASCII, UNICODE, Glyphs
+from morimon.draw.text import sanitised
+from morimon.draw.units import duration, gbps, micros
+from morimon.report.excerpt import Excerpt
+from morimon.report.now import means_now, straggler_is_late
+from morimon.store.snapshot import RunSnapshot
+from morimon.views.status import configuration
+
+PLAIN_UNICODE = replace(UNICODE, thousands="")
+PLAIN_ASCII = replace(ASCII, thousands="")
+
+
+def glyphs_for(encoding: str | None) -> Glyphs:
+    """The glyphs that a stream of this encoding can carry; figures are printed without thousands marks."""
+    try:
+        "µ–·×✗◀│…".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return PLAIN_ASCII
+    return PLAIN_UNICODE
+
+
+def header_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
+    """Which job this is."""
+    phrases = configuration(snapshot.config, glyphs) or [sanitised(" ".join(snapshot.command))]
+    return ", ".join([*phrases, f"run {snapshot.run_id} on {sanitised(snapshot.host)}"])
+
+
+def progress_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
+    """How far the job is, how its phases go, and who arrives last."""
+    parts = [f"{duration(snapshot.elapsed_s):>5}", _progress(snapshot)]
+    for phase in ("dispatch", "combine"):
+        latency_us, xgmi_gbps = means_now(snapshot, phase)
+        if latency_us is not None:
+            parts.append(f"{phase} {_us(latency_us, glyphs)} {gbps(xgmi_gbps, glyphs)} GB/s")
+    if straggler := last_to_arrive(snapshot, glyphs):
+        parts.append(straggler)
+    return "  ".join(parts)
+
+
+def last_to_arrive(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
+    """The rank that most often arrives last, and by how much; empty while no arrival could be judged."""
+    s = snapshot.straggler
+    if s is None:
+        return ""
+    mark = f" {glyphs.late} late" if straggler_is_late(snapshot) else ""
+    return (
+        f"last to arrive: rank {s.rank} (+{_us(s.behind_us, glyphs)} at {s.phase}, "
+        f"{s.rounds} of {s.judged} rounds){mark}"
+    )
+
+
+def failure_lines(snapshot: RunSnapshot, excerpt: Excerpt | None, glyphs: Glyphs) -> list[str]:
+    """The first cause: rank, reason, how its process ended, and its own last lines."""
+    failure = snapshot.failure
+    if failure is None:
+        return []
+    who = "the job" if failure.rank is None else f"rank {failure.rank}"
+    cause = sanitised(failure.cause)
+    ends = [failure.signal] if failure.signal else []
+    if failure.exitcode is not None:
+        ends.append(f"exit code {failure.exitcode}")
+    how = ", ".join(end for end in ends if end not in cause)
+    out = [f"{glyphs.failed} {who} failed first: {cause}" + (f" ({how})" if how else "")]
+    if excerpt is not None:
+        out.append(f"  {sanitised(excerpt.file)}:")
+        out += [f"  {glyphs.bar} {sanitised(line)}" for line in excerpt.lines]
+        if excerpt.more:
+            out.append(f"  {glyphs.bar} {glyphs.ellipsis}")
+    return out
+
+
+def outcome_line(snapshot: RunSnapshot) -> str:
+    """How the run ended, or how far it is, after how long."""
+    rounds = max((s.rounds for s in (snapshot.dispatch, snapshot.combine) if s), default=0)
+    running = snapshot.state in ("starting", "running", "stopping")
+    state = f"still {snapshot.state}" if running else snapshot.state
+    code = f" with exit code {snapshot.exitcode}" if snapshot.exitcode else ""
+    ranks = len(snapshot.ranks)
+    return f"{state}{code} after {duration(snapshot.elapsed_s)}: {ranks} ranks, {rounds} rounds counted"
+
+
+def drop_lines(snapshot: RunSnapshot) -> list[str]:
+    """What was set aside, with its reason."""
+    return [
+        f"set aside: {drop.count} {sanitised(drop.reason)}"
+        + ("" if drop.rank is None else f" (rank {drop.rank})")
+        for drop in snapshot.drops
+    ]
+
+
+def _progress(snapshot: RunSnapshot) -> str:
+    done, total = snapshot.progress_done, snapshot.progress_total
+    if done is None:
+        return snapshot.state
+    if total is None:
+        return f"round {done}"
+    left = f", {duration(snapshot.eta_s)} left" if snapshot.eta_s else ""
+    return f"round {done:>{len(str(total))}}/{total}{left}"
+
+
+def _us(value_us: float, glyphs: Glyphs) -> str:
+    return f"{micros(value_us, glyphs)} {glyphs.micro}s"
