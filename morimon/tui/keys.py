@@ -1,0 +1,156 @@
+"""The one list of keys: bindings, the key line, the help screen, the palette and the settings file all read it.
+
+A scope is "app" (everywhere), "move" (whatever has rows), "replay", or the name of a screen. Ids are stable: the
+settings file refers to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from morimon.draw.glyphs import Glyphs
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One thing a key does: `keys` comma-separated, `label` for the key line, `help` a sentence.
+
+    `rank` orders the key line: the lowest numbers stay longest when there is little room; 0 is never shown there.
+    """
+
+    id: str
+    keys: str
+    action: str
+    label: str
+    help: str
+    rank: int = 0
+
+
+SCOPES: dict[str, tuple[Key, ...]] = {
+    "app": (
+        Key("help", "?,f1", "help", "help", "Show all keys of this screen.", 1),
+        Key("quit", "q,ctrl+c", "quit_viewer", "quit", "Leave; a job that runs may go on or be stopped.", 2),
+        Key("pause", "space", "pause", "pause", "Freeze the view; collecting goes on behind it.", 4),
+        Key("filter", "/", "filter", "filter", "Filter or search what this screen shows.", 3),
+        Key("next_screen", "tab", "next_screen(1)", "", "Go to the next screen."),
+        Key("previous_screen", "shift+tab", "next_screen(-1)", "", "Go to the previous screen."),
+        Key("back", "escape", "back", "", "Clear the filter, or close what is open."),
+        Key("copy", "y", "copy", "copy", "Copy the selected text, or the row under the cursor.", 9),
+        Key(
+            "export", "e", "export", "export", "Write the visible table to a file: CSV, JSON or Markdown.", 8
+        ),
+        Key("screenshot", "P", "capture", "", "Write this screen to files, as SVG and as plain text."),
+        Key("theme", "t", "next_theme", "", "Take the next theme."),
+        Key("palette", "ctrl+p", "command_palette", "", "Search all commands by name."),
+        Key("suspend", "ctrl+z", "suspend_process", "", "Put morimon aside; `fg` brings it back."),
+        Key("redraw", "ctrl+l", "redraw", "", "Paint the whole screen anew."),
+    ),
+    "move": (
+        Key("up", "up,k", "move(-1)", "", "One row up."),
+        Key("down", "down,j", "move(1)", "", "One row down."),
+        Key("page_up", "pageup,ctrl+b", "move_page(-1)", "", "One page up."),
+        Key("page_down", "pagedown,ctrl+f", "move_page(1)", "", "One page down."),
+        Key("first", "home,g", "move_to(0)", "", "To the first row."),
+        Key("last", "end,G", "move_to(-1)", "", "To the last row."),
+    ),
+    "replay": (
+        Key("replay.slower", "<", "replay_speed(0.5)", "slower", "Play at half the speed.", 6),
+        Key("replay.faster", ">", "replay_speed(2.0)", "faster", "Play at twice the speed.", 6),
+        Key("replay.step_back", "comma", "replay_step(-1)", "", "One round back, and pause."),
+        Key("replay.step", ".", "replay_step(1)", "step", "One round on, and pause.", 7),
+        Key("replay.back", "shift+left,H", "replay_seek(-10)", "", "Ten seconds back."),
+        Key("replay.on", "shift+right,L", "replay_seek(10)", "", "Ten seconds on."),
+        Key(
+            "replay.goto",
+            ":",
+            "replay_goto",
+            "go to",
+            "Go to a time (1:30), a share (45%) or a round (#12).",
+            6,
+        ),
+    ),
+    "ranks": (
+        Key("ranks.sort", "s", "sort_next(1)", "sort", "Sort by the next column.", 5),
+        Key("ranks.sort_back", "S", "sort_next(-1)", "", "Sort by the previous column."),
+        Key("ranks.reverse", "r", "reverse", "", "Reverse the order."),
+        Key(
+            "ranks.follow", "f", "follow", "follow worst", "Let the cursor follow the rank that is worst.", 6
+        ),
+        Key("ranks.figure", "m", "figure", "µs/GB/s", "Graph latency or bandwidth.", 10),
+        Key("ranks.log", "enter,o", "open_log", "log", "Show the log of this rank.", 7),
+    ),
+    "system": (
+        Key("system.sort", "s", "sort_next(1)", "sort", "Sort by the next column.", 5),
+        Key("system.sort_back", "S", "sort_next(-1)", "", "Sort by the previous column."),
+        Key("system.reverse", "r", "reverse", "", "Reverse the order."),
+        Key("system.log", "enter,o", "open_log", "log", "Show the log of this rank.", 7),
+    ),
+    "log": (
+        Key("log.follow", "f", "follow", "follow", "Follow the newest line, or stay.", 5),
+        Key("log.next", "n", "match(1)", "", "To the next line that matches the search."),
+        Key("log.previous", "N", "match(-1)", "", "To the line before that matches the search."),
+        Key("log.level", "v", "level", "level", "Show all lines, warnings and errors, or errors only.", 6),
+        Key("log.rank", "r", "rank(1)", "rank", "Show the next rank's lines only.", 7),
+        Key("log.rank_back", "R", "rank(-1)", "", "Show the previous rank's lines only."),
+        Key("log.all", "a", "all_ranks", "", "Show the lines of all ranks."),
+        Key("log.left", "left,h", "pan(-8)", "", "Long lines: to the left."),
+        Key("log.right", "right,l", "pan(8)", "", "Long lines: to the right."),
+    ),
+}
+
+_NAMES = {
+    "space": "space",
+    "comma": ",",
+    "escape": "esc",
+    "enter": "enter",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "home": "Home",
+    "end": "End",
+    "tab": "Tab",
+}
+
+
+class KeymapError(ValueError):
+    """A `[keys]` table that cannot be used, with a sentence that says why."""
+
+
+def keys_of(scopes: Iterable[str], remapped: Mapping[str, str] | None = None) -> list[Key]:
+    """The keys of these scopes, with the person's own keys in place of the built-in ones."""
+    own = remapped or {}
+    return [replace(key, keys=own.get(key.id, key.keys)) for scope in scopes for key in SCOPES.get(scope, ())]
+
+
+def check_keymap(remapped: Mapping[str, str]) -> None:
+    """KeymapError where an id is unknown, a key is empty, or two things of one screen would share a key."""
+    known = {key.id for keys in SCOPES.values() for key in keys}
+    for name, keys in remapped.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise KeymapError(
+                f"[keys] {name}: no such key id" + (f"; did you mean {near[0]}?" if near else "")
+            )
+        if not all(part.strip() for part in keys.split(",")):
+            raise KeymapError(f"[keys] {name}: empty key in {keys!r} (a comma is called `comma`)")
+    for scope in SCOPES:
+        taken: dict[str, str] = {}
+        for key in keys_of({"app": 0, "move": 0, "replay": 0, scope: 0}, remapped):
+            for part in key.keys.split(","):
+                if part in taken:
+                    raise KeymapError(f"[keys] {part} would mean both {taken[part]} and {key.id}")
+                taken[part] = key.id
+
+
+def shown(key: Key, glyphs: Glyphs) -> str:
+    """The first key of a binding as people write it: `↑`, `^p`, `space`."""
+    first = key.keys.split(",")[0].strip()
+    if first.startswith("ctrl+"):
+        return f"^{first.removeprefix('ctrl+')}"
+    arrows = dict(zip(("up", "down"), glyphs.up_down, strict=True))
+    arrows |= dict(zip(("left", "right"), glyphs.left_right, strict=True))
+    if first.startswith("shift+"):
+        rest = first.removeprefix("shift+")
+        return f"shift+{arrows.get(rest, _NAMES.get(rest, rest))}"
+    return arrows.get(first) or _NAMES.get(first, first)

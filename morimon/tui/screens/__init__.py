@@ -1,0 +1,25 @@
+"""The screens by name, imported when they are first looked at.
+
+A new screen is a pure view in `morimon.views`, a `DataScreen` here, a line in `SCREENS`, and its keys in
+`morimon.tui.keys.SCOPES` under the same name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenInfo:
+    """Name (also its key scope), the key that opens it, its title, and where its class is."""
+
+    name: str
+    key: str
+    title: str
+    module: str
+    class_name: str
+
+
+SCREENS: tuple[ScreenInfo, ...] = (
+    ScreenInfo("ranks", "1", "Ranks", "morimon.tui.screens.ranks", "RanksScreen"),
+)

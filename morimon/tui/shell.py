@@ -1,0 +1,332 @@
+"""The Textual app: one timer that looks at the run, the screens over it, and the actions that all screens share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from morimon.draw.glyphs import Glyphs
+from morimon.draw.sheet import SUFFIX, Form
+from morimon.store.snapshot import RunSnapshot
+from morimon.tui import replaying
+from morimon.tui.bindings import bindings_of, screen_bindings
+from morimon.tui.keys import keys_of
+from morimon.tui.options import Mode, Options
+from morimon.tui.screens import SCREENS, ScreenInfo
+from morimon.tui.screens.base import DataScreen
+from morimon.tui.screens.dialogs import Choice, ChoiceDialog, HelpScreen
+from morimon.tui.source import ReplaySource, Source
+from morimon.tui.taking import osc52, write_new
+from morimon.tui.terminal import is_gone
+from morimon.tui.themes import DEFAULT, DEFAULT_ANSI, Palette, changed, load_themes
+from morimon.tui.widgets.lines import LinesView
+from morimon.views.status import Viewing
+
+TERMINAL_CHECK_S = 2.0
+THEME_CHECK_S = 1.0
+
+
+class MorimonApp(App[int], inherit_bindings=False):
+    """Shows one run. `snapshot` is what screens read: the newest, or the one that pausing froze."""
+
+    TITLE = "morimon"
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *screen_bindings()]
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+
+    def __init__(self, source: Source, mode: Mode, options: Options, glyphs: Glyphs) -> None:
+        no_color = "NO_COLOR" in os.environ
+        super().__init__(ansi_color=True if no_color else None)
+        self.source = source
+        self.options = options
+        self.glyphs = glyphs
+        self._mode = mode
+        self._frozen: RunSnapshot | None = None
+        self._themes = load_themes(options.themes_dir)
+        few_colors = no_color or self.console.color_system in (None, "standard")
+        wanted = options.theme if options.theme != "auto" else DEFAULT_ANSI if few_colors else DEFAULT
+        self.palette: Palette = self._themes.palettes.get(wanted) or self._themes.palettes[DEFAULT]
+        self._unknown_theme = wanted if wanted not in self._themes.palettes else None
+        for screen in SCREENS:
+            self.add_mode(screen.name, partial(_make_screen, screen))
+        self.set_keymap(dict(options.keys))
+
+    # What screens read.
+
+    @property
+    def snapshot(self) -> RunSnapshot:
+        """The run as the person sees it."""
+        return self._frozen if self._frozen is not None else self.source.snapshot
+
+    @property
+    def viewing(self) -> Viewing:
+        """How the person looks at the run."""
+        source, loading = self.source, self.source.loading
+        if isinstance(source, ReplaySource):
+            return Viewing(
+                "replay",
+                source.paused,
+                0.0,
+                source.speed,
+                round(source.position_s, 1),
+                source.length_s,
+                loading,
+            )
+        behind = self.source.snapshot.elapsed_s - self._frozen.elapsed_s if self._frozen is not None else 0.0
+        return Viewing(self._mode, self._frozen is not None, float(int(behind)), loading=loading)
+
+    def scopes_of(self, screen: str) -> tuple[str, ...]:
+        """The scopes whose keys mean something on this screen now."""
+        replay = ("replay",) if isinstance(self.source, ReplaySource) else ()
+        return (screen, *replay, "move", "app")
+
+    # Life.
+
+    async def on_mount(self) -> None:
+        """Take the theme, the signals and the first screen."""
+        self._take_theme(self.palette)
+        self._report_themes()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit, 128 + number)
+        self.source.poll(time.monotonic())
+        await self.switch_mode(self.options.start_screen)
+        self.set_interval(1 / self.options.refresh_hz, self.tick)
+        self.set_interval(THEME_CHECK_S, self._look_at_themes)
+        if not self.is_headless:
+            self.set_interval(TERMINAL_CHECK_S, self._look_at_terminal)
+
+    def on_unmount(self) -> None:
+        """Give files back."""
+        self.source.close()
+
+    def tick(self) -> None:
+        """Look at the run; the screen in sight repaints where it changed, the others do nothing."""
+        try:
+            self.source.poll(time.monotonic())
+        except OSError as error:
+            self.exit(1, message=f"morimon: the record cannot be read any more: {error}")
+            return
+        if isinstance(self.screen, DataScreen):
+            self.screen.tick()
+
+    def _look_at_terminal(self) -> None:
+        if is_gone():
+            self.exit(128 + signal.SIGHUP)
+
+    # Themes.
+
+    def _take_theme(self, palette: Palette) -> None:
+        self.palette = palette
+        self.register_theme(palette.textual)
+        self.theme = palette.textual.name
+        for stack in self._screen_stacks.values():
+            for screen in stack:
+                for view in screen.query(LinesView):
+                    view.use(palette)
+
+    def _report_themes(self) -> None:
+        if self._unknown_theme is not None:
+            names = ", ".join(self._themes.palettes)
+            self.say(f"There is no theme {self._unknown_theme}; there are {names}.", "warning")
+            self._unknown_theme = None
+        for error in self._themes.errors:
+            self.say(error, "warning")
+
+    def _look_at_themes(self) -> None:
+        if changed(self._themes, self.options.themes_dir):
+            self._themes = load_themes(self.options.themes_dir)
+            self._report_themes()
+            self._take_theme(self._themes.palettes.get(self.palette.name, self.palette))
+
+    def action_next_theme(self) -> None:
+        """Take the next theme."""
+        names = list(self._themes.palettes)
+        at = names.index(self.palette.name) if self.palette.name in names else -1
+        self.action_use_theme(names[(at + 1) % len(names)])
+
+    def action_use_theme(self, name: str) -> None:
+        """Take this theme."""
+        self._take_theme(self._themes.palettes[name])
+        self.say(f"theme {name}")
+
+    # Screens.
+
+    async def action_open_screen(self, name: str) -> None:
+        """Go to a screen."""
+        if isinstance(self.screen, DataScreen) and name != self.current_mode:
+            await self.switch_mode(name)
+
+    async def action_next_screen(self, by: int) -> None:
+        """Go to a neighbour of the screen in sight."""
+        names = [screen.name for screen in SCREENS]
+        await self.action_open_screen(names[(names.index(self.current_mode) + by) % len(names)])
+
+    def open_log(self, rank: int | None) -> None:
+        """Show the log of one rank."""
+
+    def action_help(self) -> None:
+        """Show all keys of the screen in sight."""
+        names = {"app": "Everywhere", "move": "Moving", "replay": "Replay"} | {
+            s.name: s.title for s in SCREENS
+        }
+        scopes = self.scopes_of(self.current_mode)
+        groups = [(names[scope], keys_of([scope], self.options.keys)) for scope in scopes]
+        title = f"morimon {self.glyphs.dot} keys of this screen; the id behind each is its name in the settings' [keys]"
+        self.push_screen(HelpScreen(title, groups, self.glyphs, self.palette))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette's commands: screens, keys, themes."""
+        for info in SCREENS:
+            yield SystemCommand(
+                f"Screen: {info.title}", f"key {info.key}", partial(self.action_open_screen, info.name)
+            )
+        for key in keys_of(self.scopes_of(self.current_mode), self.options.keys):
+            if key.id != "palette":
+                yield SystemCommand(key.help, f"key {key.keys}", partial(self.screen.run_action, key.action))
+        for name in self._themes.palettes:
+            yield SystemCommand(f"Theme: {name}", "Use this theme", partial(self.action_use_theme, name))
+
+    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Tell the person something, in a corner, for a few seconds."""
+        self.notify(text, severity=severity, markup=False, timeout=4 if severity == "information" else 8)
+
+    # Leaving.
+
+    def action_quit_viewer(self) -> None:
+        """Leave at once where there is nothing to stop, else ask."""
+        if self._mode == "replay" or self.source.snapshot.state not in ("starting", "running", "stopping"):
+            self.exit(0)
+            return
+        choices = [Choice("d", "detach: the job goes on, `morimon attach` shows it again", "detach")]
+        if self.options.on_stop is not None:
+            stopping = self.source.snapshot.state == "stopping"
+            choices.append(
+                Choice(
+                    "s",
+                    "kill what is left of it" if stopping else "stop the job",
+                    "force" if stopping else "stop",
+                )
+            )
+        self.push_screen(ChoiceDialog("The job is running. Leave it?", choices, self.palette), self._leave)
+
+    def _leave(self, answer: str | None) -> None:
+        if answer == "detach":
+            self.exit(0)
+        elif answer in ("stop", "force") and self.options.on_stop is not None:
+            self.options.on_stop(answer == "force")
+            self.say("Stopping the job: it has 30 s to end by itself; q again for more.")
+
+    # Pausing and replay.
+
+    def action_pause(self) -> None:
+        """Freeze or go on."""
+        if isinstance(self.source, ReplaySource):
+            replaying.toggle(self.source)
+        else:
+            self._frozen = None if self._frozen is not None else self.source.snapshot
+        self.tick()
+
+    def action_replay_speed(self, factor: float) -> None:
+        """Faster or slower."""
+        if isinstance(self.source, ReplaySource):
+            replaying.change_speed(self.source, factor)
+            self.tick()
+
+    def action_replay_step(self, rounds: int) -> None:
+        """A round on or back."""
+        if isinstance(self.source, ReplaySource):
+            self.source.step(rounds)
+            self.tick()
+
+    def action_replay_seek(self, seconds: float) -> None:
+        """Seconds on or back."""
+        if isinstance(self.source, ReplaySource):
+            self.source.seek(self.source.position_s + seconds)
+            self.tick()
+
+    def action_replay_goto(self) -> None:
+        """Ask where to go."""
+        if isinstance(self.source, ReplaySource) and isinstance(self.screen, DataScreen):
+            self.screen.ask("goto", "", "1:30   45%   #12 (a round)")
+
+    def entered(self, purpose: str, text: str) -> str | None:
+        """What was typed into a prompt that is not a screen's own; a sentence where it means nothing."""
+        if purpose == "goto" and isinstance(self.source, ReplaySource):
+            return replaying.go_to(self.source, text)
+        return None
+
+    # Taking things out.
+
+    @property
+    def _export_dir(self) -> Path:
+        return self.options.export_dir or Path.cwd()
+
+    def action_copy(self) -> None:
+        """Copy the selection, or the row under the cursor."""
+        if not isinstance(self.screen, DataScreen):
+            return
+        page, view = self.screen.view.page, self.screen.view
+        text = self.screen.get_selected_text()
+        if not text and page.cursor is not None:
+            text = view.row_text(page.cursor)
+        if text:
+            self.copy(text)
+
+    def copy(self, text: str) -> None:
+        """Put a text on the clipboard, or into a file where it is too large for that."""
+        sequence = osc52(text, in_tmux="TMUX" in os.environ)
+        if sequence is None:
+            self._write("copy", ".txt", text, "too large for the clipboard: ")
+        elif self._driver is not None:
+            self._driver.write(sequence)
+            self.say(f"copied {len(text)} characters")
+
+    def action_export(self) -> None:
+        """Ask for the form, then write the visible table."""
+        if isinstance(self.screen, DataScreen) and self.screen.sheet() is not None:
+            choices = [
+                Choice("c", "CSV", "csv"),
+                Choice("j", "JSON", "json"),
+                Choice("m", "Markdown", "markdown"),
+            ]
+            self.push_screen(ChoiceDialog("Write the visible table as", choices, self.palette), self._export)
+
+    def _export(self, form: str | None) -> None:
+        if form in ("csv", "json", "markdown") and isinstance(self.screen, DataScreen):
+            chosen: Form = form  # type: ignore[assignment] # narrowed by the line above, which mypy does not see
+            if (sheet := self.screen.sheet()) is not None:
+                self._write(f"morimon-{self.screen.NAME}", SUFFIX[chosen], sheet.text(chosen))
+
+    def action_capture(self) -> None:
+        """Write the screen as SVG and as text."""
+        if isinstance(self.screen, DataScreen):
+            self._write(f"morimon-{self.screen.NAME}", ".svg", self.export_screenshot(title="morimon"))
+            self._write(f"morimon-{self.screen.NAME}", ".txt", self.screen.view.text() + "\n")
+
+    def _write(self, stem: str, suffix: str, text: str, why: str = "") -> None:
+        try:
+            path = write_new(self._export_dir, stem, suffix, text)
+        except OSError as error:
+            self.say(f"could not write: {error}", "error")
+        else:
+            self.say(f"{why}wrote {path}")
+
+    def action_redraw(self) -> None:
+        """Paint everything anew."""
+        self.screen.refresh(repaint=True, layout=True)
+
+
+def _make_screen(info: ScreenInfo) -> Screen[None]:
+    screen: Screen[None] = getattr(import_module(info.module), info.class_name)()
+    return screen

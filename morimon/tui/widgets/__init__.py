@@ -1,0 +1,1 @@
+"""Widgets: lines of a page, and a prompt."""

@@ -1,0 +1,203 @@
+"""The one widget that shows pages: styled lines by Textual's Line API, repainted only where they differ.
+
+`show` compares the page's lines in sight with those that were painted last and asks Textual to paint the cells that
+differ; an equal page paints nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region
+from textual.selection import Selection
+from textual.strip import Strip
+from textual.widget import Widget
+
+from morimon.draw.line import Line, plain
+from morimon.draw.page import Page, fitted
+from morimon.tui.messages import RoomChanged, RowClicked, SpotClicked, Wheel
+from morimon.tui.themes import Palette
+
+WHEEL_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What stands in one row of the screen."""
+
+    line: Line = ()
+    on_cursor: bool = False
+
+
+class LinesView(Widget):
+    """Shows a page: its head on top, its foot at the bottom, and as much of its body as fits between them."""
+
+    DEFAULT_CSS = "LinesView { width: 1fr; height: 1fr; background: $background; color: $foreground; }"
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__()
+        self._palette = palette
+        self._page = Page()
+        self._rows: list[_Row] = []
+        self._strips: dict[int, Strip] = {}
+        self._top = 0
+
+    @property
+    def page(self) -> Page:
+        """What is shown."""
+        return self._page
+
+    @property
+    def body_height(self) -> int:
+        """Rows of the body that are in sight."""
+        return max(self.size.height - len(self._page.head) - len(self._page.foot), 0)
+
+    @property
+    def top(self) -> int:
+        """The first row of the body that is in sight."""
+        return self._top
+
+    def use(self, palette: Palette) -> None:
+        """Take other styles."""
+        self._palette = palette
+        self._strips.clear()
+        self.refresh()
+
+    def show(self, page: Page) -> int:
+        """Show this page; returns how many rows are painted for it."""
+        self._page = page
+        self._scroll_to_cursor()
+        rows = self._visible()
+        regions = []
+        for y, row in enumerate(rows):
+            before = self._rows[y] if y < len(self._rows) else None
+            if before != row:
+                self._strips.pop(y, None)
+                regions.append(_changed(before, row, y, self.size.width))
+        if len(rows) != len(self._rows):
+            regions = [Region(0, 0, self.size.width, self.size.height)]
+            self._strips.clear()
+        self._rows = rows
+        if regions:
+            if self.text_selection is not None:
+                self.screen.clear_selection()
+            self.refresh(*regions)
+        return len(regions)
+
+    def scroll_rows(self, rows: int) -> None:
+        """Move the body without a cursor by so many rows."""
+        self._top = min(max(self._top + rows, 0), max(len(self._page.body) - self.body_height, 0))
+        self.show(self._page)
+
+    def row_text(self, row: int) -> str:
+        """The text of one row of the body."""
+        return plain(self._page.body.line(row))
+
+    def text(self) -> str:
+        """All that is in sight, as plain text."""
+        return "\n".join(plain(row.line) for row in self._rows)
+
+    def _scroll_to_cursor(self) -> None:
+        height, count, cursor = self.body_height, len(self._page.body), self._page.cursor
+        if cursor is not None:
+            self._top = min(self._top, cursor)
+            self._top = max(self._top, cursor - height + 1)
+        self._top = max(min(self._top, count - height), 0)
+
+    def _visible(self) -> list[_Row]:
+        page, size = self._page, self.size
+        head = [_Row(line) for line in page.head[: size.height]]
+        foot = [_Row(line) for line in page.foot[max(len(page.foot) - (size.height - len(head)), 0) :]]
+        room = size.height - len(head) - len(foot)
+        rows = range(self._top, min(self._top + room, len(page.body)))
+        body = [_Row(page.body.line(row), row == page.cursor) for row in rows]
+        return [*head, *body, *[_Row()] * (room - len(body)), *foot]
+
+    def render_line(self, y: int) -> Strip:
+        """One row, from the cache where nothing changed."""
+        strip = self._strips.get(y)
+        if strip is None:
+            strip = self._strips[y] = self._strip(y)
+        return strip
+
+    def _strip(self, y: int) -> Strip:
+        width = self.size.width
+        row = self._rows[y] if y < len(self._rows) else _Row()
+        styles = self._palette.on_cursor if row.on_cursor else self._palette.styles
+        segments = [Segment(text, styles[role]) for text, role in fitted(row.line, width)]
+        strip = Strip(segments).adjust_cell_length(width, styles["text"])
+        if (selection := self.text_selection) is not None and (span := selection.get_span(y)) is not None:
+            strip = _highlighted(strip, span, width, self._palette.styles["selected"])
+        return strip.apply_offsets(0, y)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The text that the mouse selected."""
+        return selection.extract("\n".join("".join(run.text for run in row.line) for row in self._rows)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        """Paint the selection."""
+        self._strips.clear()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Forget strips of the old styles."""
+        super().notify_style_update()
+        self._strips.clear()
+
+    def on_resize(self) -> None:
+        """Ask for a page of the new size."""
+        self._rows = []
+        self._strips.clear()
+        self.post_message(RoomChanged())
+
+    def on_click(self, event: events.Click) -> None:
+        """Say which row or spot was clicked."""
+        x, y = event.x, event.y
+        head, foot = len(self._page.head), len(self._page.foot)
+        line = y - self.size.height if y >= self.size.height - foot else y
+        for spot in self._page.spots:
+            if spot.line == line and spot.start <= x < spot.end:
+                self.post_message(SpotClicked(spot.action))
+                return
+        row = y - head + self._top
+        if head <= y < self.size.height - foot and row < len(self._page.body):
+            self.post_message(RowClicked(row))
+
+    def on_mouse_scroll_down(self) -> None:
+        """Say that the wheel went down."""
+        self.post_message(Wheel(WHEEL_ROWS))
+
+    def on_mouse_scroll_up(self) -> None:
+        """Say that the wheel went up."""
+        self.post_message(Wheel(-WHEEL_ROWS))
+
+
+def _changed(before: _Row | None, after: _Row, y: int, width: int) -> Region:
+    """The cells of a row that differ: all but the runs that both rows begin and end with."""
+    if before is None or before.on_cursor != after.on_cursor:
+        return Region(0, y, width, 1)
+    old, new = before.line, after.line
+    start = end = 0
+    first = 0
+    while first < min(len(old), len(new)) and old[first] == new[first]:
+        start += new[first].width
+        first += 1
+    if sum(run.width for run in old) == sum(run.width for run in new):
+        last = 0
+        while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+            end += new[-1 - last].width
+            last += 1
+        end = max(width - sum(run.width for run in new), 0) + end
+    return Region(start, y, max(width - start - end, 1), 1)
+
+
+def _highlighted(strip: Strip, span: tuple[int, int], width: int, style: Style) -> Strip:
+    """The strip with its cells from span[0] to span[1] (-1: the end) in another style."""
+    start, end = span
+    end = width if end == -1 else min(end, width)
+    before, inside, after = strip.divide([start, end, width])
+    segments = [Segment(segment.text, (segment.style or Style.null()) + style) for segment in inside]
+    return Strip.join([before, Strip(segments), after])

@@ -1,0 +1,276 @@
+"""The Ranks screen: every rank's phase, tokens, arrival, latency and bandwidth; the late one marked.
+
+`build` is pure: a snapshot, room, and what the person chose (`RanksState`) in; a page out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from morimon.draw.axis import Axis, settled
+from morimon.draw.charts import spark
+from morimon.draw.glyphs import Glyphs
+from morimon.draw.line import Line, Role, Run, merged, width_of
+from morimon.draw.page import Frame, Page, Spot
+from morimon.draw.sheet import Scalar, Sheet
+from morimon.draw.table import Cell, Column, Table, fit, widest
+from morimon.draw.units import gbps, lateness, micros, tokens
+from morimon.store.snapshot import PhaseFigures, RankSnapshot, RunSnapshot
+from morimon.views.rank_fields import FIELDS, doing, ordered
+from morimon.views.rank_filter import EVERY_RANK, RankFilter
+from morimon.views.rank_graph import LEAST_HEIGHT, Figure, curves, rank_graph, settle
+from morimon.views.rank_summary import summary, verdict
+
+_PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
+_GRAPH_MOST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RanksState:
+    """What the person at the screen chose, and the axes that must not jump."""
+
+    selected: int | None = None
+    sort: str = "rank"
+    descending: bool = False
+    follow: bool = False
+    """The selection goes to the rank that is worst now."""
+    filter: RankFilter = EVERY_RANK
+    figure: Figure = "latency"
+    axes: tuple[Axis | None, Axis | None] = (None, None)
+    sparks: tuple[Axis | None, Axis | None] = (None, None)
+
+
+def worst_rank(snapshot: RunSnapshot) -> int | None:
+    """The rank to look at first: the one that failed, else the straggler, else the last to arrive now."""
+    if snapshot.failure is not None and snapshot.failure.rank is not None:
+        return snapshot.failure.rank
+    if snapshot.straggler is not None:
+        return snapshot.straggler.rank
+    arrived = [
+        (rank.dispatch.arrival_us, rank.rank)
+        for rank in snapshot.ranks
+        if rank.dispatch.arrival_us is not None
+    ]
+    return max(arrived)[1] if arrived else None
+
+
+def chosen_ranks(snapshot: RunSnapshot, state: RanksState) -> list[RankSnapshot]:
+    """The ranks of the table, filtered and sorted."""
+    kept = [rank for rank in snapshot.ranks if state.filter.keeps(rank)]
+    return ordered(kept, state.sort, descending=state.descending)
+
+
+def selection(snapshot: RunSnapshot, state: RanksState) -> int | None:
+    """The selected rank: the worst while following, the person's choice, else the worst, else the first."""
+    known = {rank.rank for rank in snapshot.ranks}
+    worst = worst_rank(snapshot)
+    for rank in (worst if state.follow else state.selected, state.selected, worst):
+        if rank in known:
+            return rank
+    return min(known, default=None)
+
+
+def settled_state(snapshot: RunSnapshot, state: RanksState, now_s: float) -> RanksState:
+    """The same choices with axes that hold the snapshot's figures; an axis changes at most once a second."""
+    rank = selection(snapshot, state)
+    both = curves(snapshot.ranks, rank if rank is not None else -1, state.figure)
+    sparks = tuple(
+        settled(axis, *limits, now_s) if limits else axis
+        for axis, limits in zip(state.sparks, _spark_limits(snapshot.ranks), strict=True)
+    )
+    return replace(state, axes=settle(state.axes, both, now_s), sparks=(sparks[0], sparks[1]))
+
+
+def _spark_limits(ranks: Sequence[RankSnapshot]) -> list[tuple[float, float] | None]:
+    limits: list[tuple[float, float] | None] = []
+    for series in ([r.dispatch.latencies_us for r in ranks], [r.combine.latencies_us for r in ranks]):
+        values = [values[-24:] for values in series if values]
+        limits.append((min(map(min, values)), max(map(max, values))) if values else None)
+    return limits
+
+
+def build(snapshot: RunSnapshot, frame: Frame, state: RanksState | None = None) -> Page:
+    """The page; without a state it shows all ranks in their order, with axes that fit this snapshot."""
+    if state is None:
+        state = settled_state(snapshot, RanksState(), 0.0)
+    ranks = chosen_ranks(snapshot, state)
+    chosen = selection(snapshot, state)
+    table = fit(_columns(snapshot, frame), frame.width, frame.glyphs, gap=1 if frame.is_narrow else 2)
+    head, spots = _head(snapshot, frame, state, table, len(ranks))
+    rows = RankRows(ranks, table, state)
+    total = _total(snapshot, table)
+    cursor = next((i for i, rank in enumerate(ranks) if rank.rank == chosen), None)
+    room = None if frame.height is None else frame.height - len(head) - 1 - len(rows)
+    graph: tuple[Line, ...] = ()
+    if chosen is not None and (height := _graph_height(frame, room)) >= LEAST_HEIGHT:
+        both = curves(snapshot.ranks, chosen, state.figure)
+        graph = rank_graph(snapshot, both, state.axes, chosen, state.figure, frame, height)
+    return Page(head, rows, (total, *graph), cursor, spots)
+
+
+def _graph_height(frame: Frame, room: int | None) -> int:
+    """Lines for the graph: what the rows leave, and at least a third of a tall screen however many rows there are."""
+    if room is None or frame.height is None:
+        return 0
+    return min(max(room, frame.height // 3 if frame.height >= 30 else 0), _GRAPH_MOST)
+
+
+def _head(
+    snapshot: RunSnapshot, frame: Frame, state: RanksState, table: Table, shown: int
+) -> tuple[tuple[Line, ...], tuple[Spot, ...]]:
+    lines = [*summary(snapshot, frame), verdict(snapshot, frame)]
+    lines = [line for line in lines if line]
+    groups = table.group_line(_PHASE_ROLES)
+    if state.filter.text:
+        note = f" {shown} of {len(snapshot.ranks)} ranks: {state.filter.text} "
+        groups = merged([Run(note, "match"), Run(" " * max(width_of(groups) - len(note), 0))])
+    rule = Run(frame.glyphs.rule * frame.width, "border")
+    if frame.height is None or frame.height >= 22:
+        lines.append((rule,))
+    lines.append(groups)
+    heading, spots = table.heading(state.sort, descending=state.descending, line=len(lines))
+    return (*lines, heading), spots
+
+
+def _columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
+    glyphs, ranks = frame.glyphs, snapshot.ranks
+    micro = f"{glyphs.micro}s"
+    token_width = widest((tokens(rank.recv_tokens, glyphs) for rank in ranks), 7)
+    time_width = widest(
+        (micros(f.latency_us, glyphs) for rank in ranks for f in (rank.dispatch, rank.combine)), 8
+    )
+    late_width = widest((lateness(rank.dispatch.arrival_us, glyphs) for rank in ranks), 8)
+    number = widest((str(rank.rank) for rank in ranks), 4)
+    several_nodes = snapshot.crosses_nodes
+    return [
+        Column("mark", "", 1, right=False),
+        Column("rank", "rank", number, sortable=True),
+        Column("node", "node", 4, priority=5 if several_nodes else 9, sortable=True),
+        Column("pid", "pid", 7, priority=11, role="dim", sortable=True),
+        Column("phase", "phase", 8, right=False, sortable=True),
+        Column("round", "round", 5, sortable=True),
+        Column("recv", "recv", token_width, group="tokens", sortable=True),
+        Column(
+            "rdma", "rdma", token_width, group="tokens", priority=4 if several_nodes else 8, sortable=True
+        ),
+        Column("arrived", f"+{micro}", late_width, group="arrived", sortable=True),
+        Column("arrived_combine", f"cmb +{micro}", late_width, group="arrived", priority=10, sortable=True),
+        Column("last", "last", 4, group="arrived", priority=6, sortable=True),
+        Column("dispatch", micro, time_width, group="dispatch", role="dispatch", sortable=True),
+        Column("dispatch_gbps", "GB/s", 6, group="dispatch", role="dispatch", sortable=True),
+        Column("dispatch_rdma", "rdma", 6, group="dispatch", priority=12, role="dispatch", sortable=True),
+        Column(
+            "dispatch_rounds",
+            "rounds",
+            8,
+            right=False,
+            priority=3,
+            group="dispatch",
+            role="dispatch",
+            most=24,
+        ),
+        Column("combine", micro, time_width, group="combine", priority=2, role="combine", sortable=True),
+        Column("combine_gbps", "GB/s", 6, group="combine", priority=1, role="combine", sortable=True),
+        Column("combine_rdma", "rdma", 6, group="combine", priority=12, role="combine", sortable=True),
+        Column(
+            "combine_rounds", "rounds", 8, right=False, priority=7, group="combine", role="combine", most=24
+        ),
+        Column("note", "", 7, right=False, group=" "),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class RankRows:
+    """The rows of the table, made when they come into sight."""
+
+    ranks: Sequence[RankSnapshot]
+    table: Table
+    state: RanksState
+
+    def __len__(self) -> int:
+        """How many ranks the filter kept."""
+        return len(self.ranks)
+
+    def line(self, index: int) -> Line:
+        """The row of one rank."""
+        return self.table.row(rank_cells(self.ranks[index], self.table, self.state))
+
+
+def rank_cells(rank: RankSnapshot, table: Table, state: RanksState) -> dict[str, Cell]:
+    """What each column shows of a rank."""
+    glyphs = table.glyphs
+    mark, note, trouble = _trouble(rank, glyphs)
+    cells: dict[str, Cell] = {
+        "mark": Run(mark, trouble),
+        "rank": Run(str(rank.rank), trouble),
+        "node": _whole(rank.node, glyphs),
+        "pid": _whole(rank.pid, glyphs),
+        "phase": _phase(rank),
+        "round": _whole(rank.round, glyphs),
+        "recv": tokens(rank.recv_tokens, glyphs),
+        "rdma": tokens(rank.rdma_tokens_algo, glyphs),
+        "arrived": Run(lateness(rank.dispatch.arrival_us, glyphs), trouble if rank.is_late else "text"),
+        "arrived_combine": Run(
+            lateness(rank.combine.arrival_us, glyphs), trouble if rank.is_late else "text"
+        ),
+        "last": Run(
+            str(rank.last_to_arrive) if rank.last_to_arrive else "", trouble if rank.is_late else "dim"
+        ),
+        "note": Run(note, trouble),
+    }
+    for name, figures, axis in (
+        ("dispatch", rank.dispatch, state.sparks[0]),
+        ("combine", rank.combine, state.sparks[1]),
+    ):
+        cells[name] = micros(figures.latency_us, glyphs)
+        cells[f"{name}_gbps"] = gbps(figures.xgmi_gbps, glyphs)
+        cells[f"{name}_rdma"] = gbps(figures.rdma_algo_gbps, glyphs)
+        cells[f"{name}_rounds"] = _spark(figures, axis, f"{name}_rounds", table)
+    return cells
+
+
+def _spark(figures: PhaseFigures, axis: Axis | None, key: str, table: Table) -> str:
+    width = next((column.width for column in table.columns if column.key == key), 0)
+    if axis is None or not width:
+        return ""
+    return spark(figures.latencies_us, width, axis.low, axis.high, table.glyphs)
+
+
+def _trouble(rank: RankSnapshot, glyphs: Glyphs) -> tuple[str, str, Role]:
+    """Mark in front, word behind, and role of a rank's row."""
+    if rank.state == "failed":
+        how = f"sig {rank.signal}" if rank.signal else f"exit {rank.exitcode}" if rank.exitcode else "failed"
+        return glyphs.failed, how, "failed"
+    if rank.is_late:
+        return glyphs.warning, f"{glyphs.late} late", "late"
+    return "", "", "text"
+
+
+def _phase(rank: RankSnapshot) -> Run:
+    word = doing(rank)
+    role: Role = "failed" if word == "failed" else _PHASE_ROLES.get(word, "dim")
+    return Run(word, role)
+
+
+def _whole(value: int | None, glyphs: Glyphs) -> str:
+    return glyphs.missing if value is None else str(value)
+
+
+def _total(snapshot: RunSnapshot, table: Table) -> Line:
+    """The row under the ranks: sums of tokens over all of them, filtered or not."""
+    glyphs = table.glyphs
+    cells: dict[str, Cell] = {
+        "phase": "all",
+        "rank": str(len(snapshot.ranks)),
+        "recv": tokens(snapshot.recv_tokens_total, glyphs),
+        "rdma": tokens(snapshot.rdma_tokens_algo_total, glyphs),
+    }
+    return table.row(cells, role="title")
+
+
+def sheet(snapshot: RunSnapshot, state: RanksState) -> Sheet:
+    """The visible ranks with all their figures, for export."""
+    ranks = chosen_ranks(snapshot, state)
+    rows: list[list[Scalar]] = [[field.read(rank) for field in FIELDS.values()] for rank in ranks]
+    return Sheet([field.name for field in FIELDS.values()], rows)
