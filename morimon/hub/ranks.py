@@ -60,8 +60,10 @@ class Ranks:
         except psutil.Error:  # the job has just ended
             return
         self._searched_ns = now_ns
+        recorded = {(one.restart, one.rank, one.pid) for one in self._alive.values()}  # by an earlier hub
         for event in found:
-            self._tell_found(event)
+            if (event.restart, event.rank, event.pid) not in recorded:
+                self._tell_found(event)
         if due_sample:
             self._sampled_ns = now_ns
             for sample in self._processes.sample(now_ns):

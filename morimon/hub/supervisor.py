@@ -178,10 +178,16 @@ class Supervisor:
         self._recorder.append(event)
         if isinstance(event, Hello):
             self._ranks.claim(event)
-        if not self._is_running and isinstance(event, (Hello, RankProcess, LogLines)):
+        if not self._is_running and self._shows_life(event):
             self._is_running = True
             agent = self._job.owners.agent.pid if self._job.owners else None
             self._recorder.append(JobChanged(t_ns=event.t_ns, state="running", agent_pid=agent))
+
+    def _shows_life(self, event: RecordEvent) -> bool:
+        """Whether an event tells that ranks run: the agent's own output does not, a whole command's may."""
+        if isinstance(event, LogLines):
+            return event.rank is not None or self._launch.kind == "command"
+        return isinstance(event, (Hello, RankProcess))
 
     def _take_all(self, events: Iterable[RecordEvent]) -> None:
         for event in events:
