@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from morimon.cli.headless import Refused, leave, report, run_folder, wants_screen
+from morimon.cli.headless import Refused, leave, open_screens, report, run_folder, wants_screen
 from morimon.cli.runs import print_runs
 from morimon.hub.control import ensure_hub
 from morimon.hub.launch import LaunchError
@@ -36,7 +36,8 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
     does not touch the job.
     """
     if job is None:
-        print_runs([run for run in list_runs(default_runs_dir()) if run.state == "running"], as_json=as_json)
+        running = [run for run in list_runs(default_runs_dir()) if run.state == "running"]
+        print_runs(running, as_json=as_json, none="no job runs")
         return
     folder = _folder(job)
     _revive(folder)
@@ -46,9 +47,7 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
         print_lines(sys.stdout, screen_lines(events, screen, width, glyphs_for(sys.stdout.encoding)))
         return
     if wants_screen(headless=headless, as_json=as_json):
-        from morimon.tui.app import show
-
-        leave(show(folder))
+        open_screens(folder, "attach")
     try:
         snapshot = report(living(folder), folder.path, as_json=as_json)
     except KeyboardInterrupt:

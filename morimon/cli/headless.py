@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchError
 from morimon.model.events import RecordEvent
 from morimon.report.exits import ExitCode, exit_code
-from morimon.report.follow import follow
+from morimon.report.follow import ending, follow
 from morimon.report.reporters import JsonReporter, TextReporter, say
 from morimon.runs.folder import RunFolder, default_runs_dir
 from morimon.runs.listing import UnknownRunError, find_run
 from morimon.store.snapshot import RunSnapshot
+
+if TYPE_CHECKING:
+    from morimon.tui.options import Mode
 
 
 class Refused(click.ClickException):
@@ -40,8 +43,7 @@ def run_folder(name: str) -> RunFolder:
 
 def wants_screen(*, headless: bool, as_json: bool) -> bool:
     """Whether to open the screens: nothing else was asked for, and there is a terminal."""
-    there = find_spec("morimon.tui.app") is not None
-    return there and not headless and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    return not headless and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def report(events: Iterator[RecordEvent], folder: Path, *, as_json: bool) -> RunSnapshot:
@@ -54,9 +56,29 @@ def report(events: Iterator[RecordEvent], folder: Path, *, as_json: bool) -> Run
         sys.exit(ExitCode.FAILED)
 
 
+def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> NoReturn:
+    """Open the screens on a run, and end the command with the run's end, or with 0 where it goes on."""
+    from morimon.tui.app import show
+    from morimon.tui.options import Options
+
+    def stop(force: bool) -> None:
+        request_stop(folder, force=force)
+
+    options = Options(on_stop=None if mode == "replay" else stop)
+    if code := show(record or folder.path, mode, options):
+        sys.exit(code)
+    if mode == "replay":
+        sys.exit(ExitCode.OK)
+    end = ending(folder)
+    if end is None:
+        say(sys.stderr, f"run {folder.run_id} goes on; `morimon attach {folder.run_id}` shows it again.")
+        sys.exit(ExitCode.OK)
+    sys.exit(exit_code(end.outcome))
+
+
 def leave(snapshot: RunSnapshot, *, interrupted: bool = False) -> NoReturn:
     """End the command with what the run's end tells."""
-    sys.exit(exit_code(snapshot, interrupted=interrupted))
+    sys.exit(exit_code(snapshot.state, interrupted=interrupted))
 
 
 def _readable(events: Iterator[RecordEvent]) -> Iterator[RecordEvent]:

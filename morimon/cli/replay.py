@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from morimon.cli.headless import Refused, leave, report, run_folder, wants_screen
+from morimon.cli.headless import Refused, leave, open_screens, report, run_folder, wants_screen
 from morimon.report.exits import ExitCode
 from morimon.report.follow import recorded
 from morimon.runs.folder import RunFolder
@@ -21,9 +21,7 @@ def command(run: str, headless: bool, as_json: bool) -> None:
     """Show a recorded run again: by its id, the beginning of its id, its folder, or its events.jsonl."""
     path, folder = _record(run)
     if wants_screen(headless=headless, as_json=as_json):
-        from morimon.tui.app import show
-
-        leave(show(folder, replay=True))
+        open_screens(folder, "replay", path)
     try:
         snapshot = report(recorded(path, folder), folder.path, as_json=as_json)
     except KeyboardInterrupt:

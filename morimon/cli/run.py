@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from morimon.cli.headless import Refused, leave, report, wants_screen
+from morimon.cli.headless import Refused, leave, open_screens, report, wants_screen
 from morimon.hub.launch import LaunchError, LaunchSpec, infer_kind, start
 from morimon.report.follow import living
 from morimon.report.reporters import say
@@ -67,17 +67,15 @@ def command(
     with StopOnSignals() as stopping:
         folder = _start(spec)
         stopping.owns(folder)
-        if wants_screen(headless=headless, as_json=as_json):
-            from morimon.tui.app import show
-
-            leave(show(folder))
-        say(sys.stderr, f"run {folder.run_id} is recorded in {folder.path}; Ctrl+C stops the job.")
-        try:
-            snapshot = report(living(folder), folder.path, as_json=as_json)
-        except BrokenPipeError:
-            stopping.stop("Nobody reads the output any more")
-            raise
-    leave(snapshot, interrupted=stopping.count > 0)
+        if not wants_screen(headless=headless, as_json=as_json):
+            say(sys.stderr, f"run {folder.run_id} is recorded in {folder.path}; Ctrl+C stops the job.")
+            try:
+                snapshot = report(living(folder), folder.path, as_json=as_json)
+            except BrokenPipeError:
+                stopping.stop("Nobody reads the output any more")
+                raise
+            leave(snapshot, interrupted=stopping.count > 0)
+    open_screens(folder, "live")
 
 
 def launch_spec(

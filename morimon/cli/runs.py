@@ -40,11 +40,12 @@ def command(as_json: bool, pruning: bool, keep: int | None, older_than: str | No
         removed = prune(default_runs_dir(), keep=kept, older_than_s=age_s)
     except OSError as error:
         raise Refused(f"{error.filename} cannot be removed: {error.strerror}.") from None
-    print_runs(removed, as_json=as_json)
+    if removed:
+        print_runs(removed, as_json=as_json)
     say(sys.stderr, f"removed {len(removed)} runs, {sum(run.size_bytes for run in removed) / 2**20:.1f} MiB.")
 
 
-def print_runs(runs: Sequence[RunInfo], *, as_json: bool) -> None:
+def print_runs(runs: Sequence[RunInfo], *, as_json: bool, none: str = "no runs") -> None:
     """The runs as a table or as objects; where there are none, that is told on standard error."""
     if as_json:
         print_lines(sys.stdout, json_lines(runs))
@@ -52,7 +53,7 @@ def print_runs(runs: Sequence[RunInfo], *, as_json: bool) -> None:
         now = datetime.now(timezone.utc)
         print_lines(sys.stdout, text_lines(runs, now, glyphs_for(sys.stdout.encoding)))
     else:
-        say(sys.stderr, f"no runs in {default_runs_dir()}.")
+        say(sys.stderr, f"{none} in {default_runs_dir()}.")
 
 
 def _seconds(age: str) -> float:

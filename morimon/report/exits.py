@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from morimon.store.snapshot import RunSnapshot
+from morimon.model.events import JobState, Outcome
 
 
 class ExitCode(IntEnum):
@@ -19,8 +19,8 @@ class ExitCode(IntEnum):
     """A signal (SIGINT, SIGTERM, SIGHUP) ended the command."""
 
 
-def exit_code(snapshot: RunSnapshot, *, interrupted: bool = False) -> ExitCode:
-    """What the end of a run tells the caller; a run that is still going is no failure."""
+def exit_code(state: JobState | Outcome, *, interrupted: bool = False) -> ExitCode:
+    """What the state of a run tells the caller; a run that is still going is no failure."""
     if interrupted:
         return ExitCode.INTERRUPTED
-    return ExitCode.FAILED if snapshot.state in ("failed", "stopped", "lost") else ExitCode.OK
+    return ExitCode.FAILED if state in ("failed", "stopped", "lost") else ExitCode.OK

@@ -51,7 +51,7 @@ class TextReporter:
     def dropped(self, event: Dropped) -> None:
         """Told on standard error, as it happens; the sums stand at the end of the tables."""
         whose = "" if event.rank is None else f" (rank {event.rank})"
-        say(self._err, f"set aside: {event.count} {event.reason}{whose}")
+        say(self._err, f"{event.count} set aside: {event.reason}{whose}")
 
     def result(self, snapshot: RunSnapshot) -> None:
         """The tables."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from morimon.draw.glyphs import ASCII, UNICODE, Glyphs
@@ -9,7 +10,7 @@ from morimon.draw.text import sanitised
 from morimon.draw.units import duration, gbps, micros
 from morimon.report.excerpt import Excerpt
 from morimon.report.now import means_now, straggler_is_late
-from morimon.store.snapshot import RunSnapshot
+from morimon.store.snapshot import DropCount, RunSnapshot
 from morimon.views.status import configuration
 
 PLAIN_UNICODE = replace(UNICODE, thousands="")
@@ -86,12 +87,21 @@ def outcome_line(snapshot: RunSnapshot) -> str:
 
 
 def drop_lines(snapshot: RunSnapshot) -> list[str]:
-    """What was set aside, with its reason."""
+    """What was set aside: a line a reason, with the rank or the number of ranks it concerns."""
+    by_reason: dict[str, list[DropCount]] = {}
+    for drop in snapshot.drops:
+        by_reason.setdefault(drop.reason, []).append(drop)
     return [
-        f"set aside: {drop.count} {sanitised(drop.reason)}"
-        + ("" if drop.rank is None else f" (rank {drop.rank})")
-        for drop in snapshot.drops
+        f"{sum(drop.count for drop in drops)} set aside: {sanitised(reason)}{_whose(drops)}"
+        for reason, drops in sorted(by_reason.items())
     ]
+
+
+def _whose(drops: Sequence[DropCount]) -> str:
+    ranks = {drop.rank for drop in drops if drop.rank is not None}
+    if not ranks:
+        return ""
+    return f" (rank {ranks.pop()})" if len(ranks) == 1 else f" ({len(ranks)} ranks)"
 
 
 def _progress(snapshot: RunSnapshot) -> str:

@@ -19,6 +19,7 @@ from morimon.model.events import (
     Event,
     Failure,
     Hello,
+    HubStarted,
     JobChanged,
     JobFailed,
     JobState,
@@ -64,6 +65,7 @@ class Store:
         self._logs: deque[LogLines] = deque(maxlen=LOGS_KEPT)
         self._logs_forgotten = 0
         self._notes: deque[Note] = deque(maxlen=NOTES_KEPT)
+        self._new_notes: deque[Note] = deque(maxlen=NOTES_KEPT)
         self._drops: dict[tuple[str, int | None], int] = {}
         self._worst_level: Level = "info"
         self._snapshot = RunSnapshot(version=0)
@@ -71,6 +73,7 @@ class Store:
         self._logs_changed = False
         self._take: dict[type[Event], Callable[[Any], bool]] = {
             RunHeader: self._run_header,
+            HubStarted: self._hub_started,
             JobChanged: self._job_changed,
             RankProcess: self._rank_process,
             RankExited: self._rank_exited,
@@ -106,6 +109,12 @@ class Store:
         if self._snapshot.version != self.version:
             self._snapshot = self._build()
         return self._snapshot
+
+    def take_notes(self) -> list[Note]:
+        """Notes since the last call: the record's and the store's own."""
+        notes = list(self._new_notes)
+        self._new_notes.clear()
+        return notes
 
     def _build(self) -> RunSnapshot:
         header, ranks, progress = self._header, self._ranks, self._ranks.progress
@@ -169,6 +178,12 @@ class Store:
             text = f"Recorded in format {event.version}; this morimon knows {RECORD_VERSION} and leaves out what is new."
             self._note(Note(t_ns=event.t_ns, text=text, level="warning"))
         return True
+
+    def _hub_started(self, event: HubStarted) -> bool:
+        if not event.resumed:
+            return False
+        text = "The hub that recorded this run died; another one has taken up the record."
+        return self._note(Note(t_ns=event.t_ns, text=text, level="warning"))
 
     def _job_changed(self, event: JobChanged) -> bool:
         if self._ended:
@@ -291,6 +306,7 @@ class Store:
 
     def _note(self, event: Note) -> bool:
         self._notes.append(event)
+        self._new_notes.append(event)
         self._raise_level(event.level)
         return True
 

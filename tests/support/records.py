@@ -67,6 +67,7 @@ class Plan:
     ends: bool = True
     """False leaves the run going: no byes, no end."""
     run_id: str = "4f2a"
+    host: str = "node0"
     seed: int = 0
 
     @property
@@ -172,7 +173,7 @@ class _Author:
                 t_ns=t,
                 version=RECORD_VERSION,
                 run_id=plan.run_id,
-                host="node0",
+                host=plan.host,
                 boot_id="0d3c1a52-6c1e-4b7e-9f5e-2d1f4c1f7b10",
                 unix_ns=START_UNIX_NS,
                 command=("morimon", "run", "--nproc", str(plan.ranks)),
@@ -209,7 +210,7 @@ class _Author:
                     world_size=plan.ranks,
                     local_world_size=plan.ranks,
                     pid=4100 + rank,
-                    host="node0",
+                    host=plan.host,
                 )
             )
         experts = plan.experts_per_rank * plan.ranks

@@ -1,0 +1,257 @@
+"""The headless twin: progress by the record's clock, tables, objects, excerpts, nothing of a job's text as code."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from wcwidth import wcswidth
+
+from morimon.model.config import JobConfig
+from morimon.model.events import (
+    Configured,
+    Dropped,
+    Failure,
+    HubStarted,
+    JobFailed,
+    Note,
+    Progress,
+    RecordEvent,
+    RunEnded,
+    RunHeader,
+)
+from morimon.report.exits import ExitCode, exit_code
+from morimon.report.follow import Pace, follow, recorded
+from morimon.report.reporters import JsonReporter, TextReporter
+from morimon.runs.folder import RunFolder
+from tests.support.records import Plan, Record, make_record
+
+
+def text_of(record: Record, folder: Path = Path("/nonexistent"), encoding: str = "utf-8") -> tuple[str, str]:
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="") for _ in range(2))
+    follow(iter(record.events), TextReporter(out, err, folder))
+    return tuple(s.buffer.getvalue().decode(encoding) for s in (out, err))  # type: ignore[return-value]  # two streams, two texts
+
+
+def json_of(events: list[RecordEvent]) -> list[dict[str, Any]]:
+    out = io.StringIO()
+    follow(iter(events), JsonReporter(out))
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_result_names_ranks_totals_and_no_failure() -> None:
+    plan = Plan(ranks=4, nodes=2, rounds=12, late_rank=2)
+    result = json_of(make_record(plan).events)[-1]
+    assert result["type"] == "result"
+    assert result["ok"] is True
+    assert result["failure"] is None
+    assert [(r["rank"], r["node"]) for r in result["ranks"]] == [(0, 0), (1, 0), (2, 1), (3, 1)]
+    assert result["totals"]["recv_tokens"] == sum(r["recv_tokens"] for r in result["ranks"])
+    assert result["totals"]["rdma_tokens_algo"] == sum(r["rdma_tokens_algo"] for r in result["ranks"])
+    for rank in result["ranks"]:
+        for phase in ("dispatch", "combine"):
+            figures = rank[phase]
+            assert figures["rounds"] == 12
+            latency, xgmi = figures["latency_us"], figures["xgmi_gbps"]
+            assert latency["best"] <= latency["average"] <= latency["worst"]
+            assert xgmi["best"] >= xgmi["average"] >= xgmi["worst"]
+            assert figures["rdma_algo_gbps"]["best"] > 0
+    best = result["totals"]["dispatch"]["latency_us"]["best"]
+    assert best["value"] == min(r["dispatch"]["latency_us"]["best"] for r in result["ranks"])
+    assert best["value"] == result["ranks"][best["rank"]]["dispatch"]["latency_us"]["best"]
+    assert result["last_to_arrive"]["rank"] == 2
+    assert result["last_to_arrive"]["late"] is True
+
+
+def test_one_node_has_no_rdma_bandwidth() -> None:
+    record = make_record(Plan(ranks=2))
+    result = json_of(record.events)[-1]
+    assert result["totals"]["dispatch"]["rdma_algo_gbps"] is None
+    assert result["totals"]["rdma_tokens_algo"] > 0
+    assert "one node, nothing crosses" in text_of(record)[0]
+    assert "nothing crosses" not in text_of(make_record(Plan(ranks=4, nodes=2)))[0]
+
+
+def test_replay_prints_what_the_live_run_printed(tmp_path: Path) -> None:
+    record = make_record(Plan(rounds=60))
+    record.write(tmp_path)
+    live, again = io.StringIO(), io.StringIO()
+    follow(iter(record.events), JsonReporter(live))
+    follow(recorded(tmp_path / "events.jsonl", RunFolder(tmp_path)), JsonReporter(again))
+    assert live.getvalue() == again.getvalue()
+    assert live.getvalue().count('"type":"progress"') >= 3
+
+
+def test_a_record_without_an_end_is_lost(tmp_path: Path) -> None:
+    folder = make_record(Plan(ends=False, host=socket.gethostname())).write(tmp_path)
+    out = io.StringIO()
+    snapshot = follow(recorded(folder / "events.jsonl", RunFolder(folder)), JsonReporter(out))
+    result = json.loads(out.getvalue().splitlines()[-1])
+    assert snapshot.state == "lost"
+    assert result["ok"] is False
+    assert "ended" in result["failure"]["cause"]
+    assert exit_code(snapshot.state) is ExitCode.FAILED
+
+
+def test_nothing_after_the_end_counts(tmp_path: Path) -> None:
+    record = make_record(Plan(ranks=2, rounds=3))
+    before = json_of(record.events)[-1]
+    record.events.append(Note(t_ns=9, text="late"))
+    record.write(tmp_path)
+    out = io.StringIO()
+    follow(recorded(tmp_path / "events.jsonl", RunFolder(tmp_path)), JsonReporter(out))
+    assert json.loads(out.getvalue().splitlines()[-1]) == before
+
+
+# the killed rank
+
+
+def test_the_first_cause_comes_first(tmp_path: Path) -> None:
+    record = make_record(Plan(killed=(2, 5)))
+    folder = record.write(tmp_path)
+    result = json_of(record.events)[-1]
+    assert result["failure"] == {"rank": 2, "cause": "killed by SIGKILL", "signal": "SIGKILL"}
+    assert result["ok"] is False
+    out, _ = text_of(record, folder)
+    lines = out[out.index("✗") :].splitlines()
+    assert lines[0] == "✗ rank 2 failed first: killed by SIGKILL"
+    assert "rank 2 recv" in lines[2]
+    assert "Connection closed by peer" not in out
+    assert "failed, SIGKILL" in out
+
+
+def test_the_ranks_own_error_lines_are_shown(tmp_path: Path) -> None:
+    record = Record()
+    record.print(1, 1, "all well")
+    begin = record.print(
+        2, 1, "Traceback (most recent call last):\nValueError: \x1b[31mno [red]\x1b[0m", "stderr"
+    )
+    name = next(n for n in record.files if n.endswith("stderr.log"))
+    failure = Failure(rank=1, cause="ValueError: no", exitcode=1, file=name, offset=begin)
+    record.events.append(RunEnded(t_ns=3, outcome="failed", exitcode=1, failure=failure))
+    out, _ = text_of(record, record.write(tmp_path))
+    assert "✗ rank 1 failed first: ValueError: no (exit code 1)" in out
+    assert "│ ValueError: no [red]" in out
+    assert "\x1b" not in out
+
+
+def test_a_record_cannot_point_outside_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret\n")
+    folder = tmp_path / "run"
+    failure = Failure(rank=0, cause="x", file="../secret", offset=0)
+    record = Record([RunEnded(t_ns=1, outcome="failed", failure=failure)])
+    out, _ = text_of(record, record.write(folder))
+    assert "failed first" in out
+    assert "secret" not in out
+
+
+# when lines come
+
+
+def test_pace_is_the_records_own() -> None:
+    def at(s: float, done: int) -> Progress:
+        return Progress(t_ns=int(s * 1e9), done=done, total=100)
+
+    pace = Pace()
+    assert not pace.is_due(at(0, 0))
+    assert not pace.is_due(at(0.5, 30))
+    assert pace.is_due(at(1.1, 31))
+    assert not pace.is_due(at(2.5, 35))
+    assert pace.is_due(Note(t_ns=int(11.2e9), text="time alone"))
+    assert pace.is_due(at(11.3, 100))
+
+
+def test_a_silent_job_is_introduced_all_the_same() -> None:
+    events: list[RecordEvent] = [
+        RunHeader(
+            t_ns=0,
+            version=1,
+            run_id="ab12",
+            host="h",
+            boot_id="b",
+            unix_ns=0,
+            command=("sleep", "1"),
+            cwd="/",
+            kind="command",
+        ),
+        RunEnded(t_ns=int(1e9), outcome="finished", exitcode=0),
+    ]
+    assert [o["type"] for o in json_of(events)] == ["run", "result"]
+    out, _ = text_of(Record(events))
+    assert out.startswith("sleep 1, run ab12 on h\n")
+    assert "finished after 0:01" in out
+
+
+def test_notes_and_drops_are_told() -> None:
+    record = make_record(Plan(ranks=2, rounds=2))
+    record.events.insert(3, HubStarted(t_ns=1, pid=1, resumed=True))
+    out, err = text_of(record)
+    assert "died" in err
+    assert "died" not in out
+    assert [o["level"] for o in json_of(record.events) if o["type"] == "note"] == ["warning"]
+
+
+# text is data
+
+
+def test_a_jobs_words_cannot_move_the_cursor() -> None:
+    events: list[RecordEvent] = [
+        Configured(t_ns=0, config=JobConfig(name="a\x1b[2Jb\r\nc", routing="[bold]x")),
+        Note(t_ns=0, text="n\x07\n\x1b]0;t\x07m"),
+        JobFailed(t_ns=0, failure=Failure(rank=0, cause="c\x1b[1Ad")),
+        RunEnded(t_ns=1, outcome="failed"),
+    ]
+    out, err = text_of(Record(events))
+    assert not {c for c in out + err if ord(c) < 32 and c != "\n"}
+    assert "[bold]x" in out
+    assert err.count("\n") == 1
+
+
+def test_columns_stay_straight() -> None:
+    out, _ = text_of(make_record(Plan(ranks=12, rounds=3)))
+    lines = out.splitlines()
+    at = next(i for i, line in enumerate(lines) if "recv tok" in line)
+    edge = wcswidth(lines[at][: lines[at].index("recv tok")]) + len("recv tok")
+    for line in lines[at + 1 : at + 14]:
+        assert line[edge - 1].isdigit()
+        assert line[edge] == " "
+
+
+def test_without_unicode_all_is_ascii() -> None:
+    out, _ = text_of(make_record(Plan(killed=(1, 2))), encoding="ascii")
+    assert out.isascii()
+    assert "x rank 1 failed first" in out
+    assert "?" not in out
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [("finished", 0), ("running", 0), ("failed", 1), ("lost", 1), ("stopped", 1)],
+)
+def test_exit_codes(state: Any, code: int) -> None:
+    assert exit_code(state) == code
+    assert exit_code(state, interrupted=True) == 130
+
+
+def test_documented_keys_are_the_printed_ones() -> None:
+    """Every object in docs/json.md has the keys of its printed counterpart."""
+    text = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
+    blocks = [block.split("```")[0] for block in text.split("```json\n")[1:]]
+    documented: dict[str, set[str]] = {}
+    for block in blocks:
+        decoder = json.JSONDecoder()
+        while block.strip():
+            thing, end = decoder.raw_decode(block.strip())
+            documented[thing["type"]] = set(thing)
+            block = block.strip()[end:]
+    record = make_record(Plan(rounds=40))
+    record.events.insert(3, HubStarted(t_ns=1, pid=1, resumed=True))
+    record.events.insert(4, Dropped(t_ns=1, count=2, reason="noise"))
+    printed = json_of(record.events)
+    assert {thing["type"] for thing in printed} == documented.keys() - {"listed"}
+    for thing in printed:
+        assert documented[thing["type"]] == set(thing)
