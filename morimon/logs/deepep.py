@@ -179,7 +179,7 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "timeout",
-        r"DeepEP [^\n]{0,80}timeout[^\n]{0,80}?, rank(?: =|:)? (?P<rank>\d{1,6})\b[^\n]{0,200}",
+        r"DeepEP [^\n]{0,80}timeout[^\n]{0,80}?[,:] rank(?: =|:)? (?P<rank>\d{1,6})\b[^\n]{0,200}",
         _timeout,
         level="error",
     ),

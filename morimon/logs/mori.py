@@ -116,7 +116,7 @@ def _title(source: Source, match: re.Match[str]) -> Iterable[Meant]:
 
 
 def _test_round(source: Source, match: re.Match[str]) -> Iterable[Meant]:
-    yield source.progress(int(match["done"]), None, match["label"].strip().lower() or "test rounds")
+    yield source.progress(int(match["done"]), None, "sentinel rounds" if match["sentinel"] else "test rounds")
 
 
 def _tuning(source: Source, match: re.Match[str]) -> Iterable[Meant]:
@@ -193,7 +193,7 @@ RULES: tuple[Rule, ...] = (
         since="2025-07-07",
     ),
     # tests and tuning
-    rule(" begin", r"(?<!WarmUp )(?P<label>Sentinel )?\b[Rr]ound (?P<done>\d{1,9}) begin", _test_round),
+    rule(" begin", r"(?<!WarmUp )(?P<sentinel>Sentinel )?\b[Rr]ound (?P<done>\d{1,9}) begin", _test_round),
     rule(
         "block_num=",
         r"\[(?P<done>\d{1,9})/(?P<total>\d{1,9})\] (?P<what>block_num=[\w=, ]{1,80})",
@@ -201,7 +201,11 @@ RULES: tuple[Rule, ...] = (
     ),
     # the library's own log lines
     rule("select ", r"rank (?P<rank>\d{1,6}) rankInNode \d{1,6} select "),
-    rule("select no device", r"select no device", level="warning"),
+    rule(
+        "select no device",
+        r"rank (?P<rank>\d{1,6}) rankInNode \d{1,6} select no device",
+        level="warning",
+    ),
     rule("RDMA devices:", r"rank (?P<rank>\d{1,6}) RDMA devices:"),
     rule("] [", r"\] \[(?:error|critical)\] ", level="error"),
     rule("] [", r"\] \[warning\] ", level="warning"),

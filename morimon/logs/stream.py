@@ -10,7 +10,7 @@ import msgspec
 
 from morimon.logs import deepep, mori, torchrun
 from morimon.logs.causes import Causes
-from morimon.logs.dialect import Meant, Reading, Rule, Source, read, rule
+from morimon.logs.dialect import LONGEST_MATCHED, Meant, Reading, Rule, Source, read, rule
 from morimon.logs.lines import LineSplitter, RawLine, visible
 from morimon.logs.rounds import Rounds
 from morimon.model.config import JobConfig
@@ -129,8 +129,9 @@ class StreamParser:
         return reading
 
     def _parts(self, text: str) -> Iterator[tuple[Source, str]]:
+        """The text behind each prefix, and before the first; a prefix that another one follows at once gives none."""
         rank, end = self._rank, 0
-        for prefix in _PREFIX.finditer(text[: 1 << 16]):
+        for prefix in _PREFIX.finditer(text[:LONGEST_MATCHED]):
             if prefix.start() > end:
                 yield self._source(rank), text[end : prefix.start()]
             end = prefix.end()
@@ -138,8 +139,7 @@ class StreamParser:
                 rank = int(prefix["mpi"])
             else:
                 rank = int(prefix["number"]) + (0 if prefix["role"] == "rank" else self._first_rank)
-        if end < len(text) or not end:
-            yield self._source(rank), text[end:]
+        yield self._source(rank), text[end:]
 
     def _source(self, rank: int | None) -> Source:
         if rank not in self._sources and len(self._sources) >= _MOST_SOURCES:

@@ -1,0 +1,152 @@
+"""One output file, followed."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from morimon.logs import Causes, StreamParser
+from morimon.logs.dialect import LONGEST_MATCHED
+from morimon.logs.stream import RULES
+from morimon.model.codec import decode, encode
+from morimon.model.events import LogLines, PhaseDone, Progress, Tokens
+from tests.support.parsing import CASES, only, parse
+from tests.unit.test_logs_mori import TODAY
+
+LOG = TODAY.encode() + b"".join(path.read_bytes() for path in sorted(CASES.glob("*.log")))
+
+
+@given(st.lists(st.integers(0, len(LOG)), max_size=20))
+def test_any_pieces_mean_the_same(cuts: list[int]) -> None:
+    parser = StreamParser("console.log", stream="console")
+    bounds = [0, *sorted(cuts), len(LOG)]
+    events = [e for a, b in pairwise(bounds) for e in parser.feed(LOG[a:b], 1)]
+    events += parser.close(1)
+    whole = parse(LOG)
+    assert only(Tokens, events) == only(Tokens, whole)
+    assert only(PhaseDone, events) == only(PhaseDone, whole)
+    covered = [(e.offset, e.offset + e.length) for e in only(LogLines, events)]
+    assert [b for _, b in covered] == [a for a, _ in covered[1:]] + [len(LOG)]
+
+
+def test_every_event_is_of_the_record() -> None:
+    for event in parse(LOG):
+        assert decode(encode(event)) == event
+
+
+@pytest.mark.parametrize("recorded", [TODAY.index("  combine"), TODAY.index("Round 1"), 0])
+def test_a_successor_counts_on_where_the_hub_died(recorded: int) -> None:
+    data = TODAY.encode()
+    recorded = len(TODAY[:recorded].encode())
+    first = StreamParser("a", stream="stdout")
+    told = first.feed(data[:recorded], 1)
+    second = StreamParser("a", stream="stdout", recorded=recorded)
+    told += second.feed(data[: recorded + 7], 1) + second.feed(data[recorded + 7 :], 1) + second.close(1)
+    whole = StreamParser("a", stream="stdout")
+    expected = whole.feed(data, 1) + whole.close(1)
+    assert only(PhaseDone, told) == only(PhaseDone, expected)
+    assert sum(e.length for e in only(LogLines, told)) == len(data)
+
+
+def test_a_bar_moves_before_its_line_ends() -> None:
+    parser = StreamParser("console.log", stream="console")
+    assert only(Progress, parser.feed(b"warm-up:  25%|##  | 1/4", 1)) == []
+    seen = only(Progress, parser.feed(b"\rwarm-up:  50%|#### | 2/4", 2))
+    assert [(e.done, e.total) for e in seen] == [(2, 4)]
+    assert only(Progress, parser.feed(b" ", 3)) == []
+    done = parser.feed(b"\rwarm-up: 100%|#####| 4/4\nrank 0 recv 1 tokens\n", 4)
+    assert [(e.done, e.total) for e in only(Progress, done)] == [(4, 4)]
+    assert [e.lines for e in only(LogLines, done)] == [1, 1]
+
+
+def test_a_group_without_its_other_lines_is_told_when_overdue() -> None:
+    parser = StreamParser("console.log", stream="console")
+    second = 1_000_000_000
+    assert (
+        only(PhaseDone, parser.feed(b"Round 3\n  dispatch duration [7] avg 7.00 \xc2\xb5s\n", second)) == []
+    )
+    assert only(PhaseDone, parser.feed(b"", second + second // 10)) == []
+    (late,) = only(PhaseDone, parser.feed(b"", 2 * second))
+    assert (late.round, late.latency_us, late.xgmi_gbps) == (3, 7, None)
+
+
+def test_local_ranks_of_a_later_node() -> None:
+    parser = StreamParser("console.log", stream="console", first_rank=8)
+    events = parser.feed(b"[default3]:hello\n[rank3]: hello\n[default1]:[rank9]: hello\n", 1)
+    assert [e.rank for e in only(LogLines, events)] == [11, 3, 9]
+
+
+def test_the_file_says_whose_lines_are_that_say_nothing() -> None:
+    parser = StreamParser("output/2/stdout.log", stream="stdout", rank=2, restart=1)
+    (lines,) = parser.feed(b"a\nb\n", 5)
+    assert lines == LogLines(
+        t_ns=5, file="output/2/stdout.log", offset=0, length=4, lines=2, stream="stdout", rank=2, restart=1
+    )
+
+
+@given(st.data())
+@settings(max_examples=300)
+def test_no_line_breaks_the_parser(data: st.DataObject) -> None:
+    """Texts made to fit the rules, in any order, with debris between them."""
+    parts = st.one_of(
+        st.sampled_from(RULES).flatmap(lambda rule: st.from_regex(rule.pattern)),
+        st.text(max_size=20),
+        st.sampled_from(["[default3]:", "[rank7]: ", "\n", "\r", "  "]),
+    )
+    causes = Causes()
+    for event in parse("".join(data.draw(st.lists(parts, max_size=6))), causes=causes):
+        assert decode(encode(event)) == event
+    causes.root()
+
+
+HOSTILE = [
+    "rank 1 recv ",
+    "dispatch duration [",
+    "dispatch duration [1, ",
+    "dispatch rdma bandwidth [1",
+    "Round ",
+    "Round 3 duration(us) [",
+    "Best dispatch (FP8): SMs 24, NVL chunk 4, ",
+    "[tuning] SMs 1, NVL chunk 1, ",
+    "DeepEP timeout ",
+    "DeepEP a timeout, rank",
+    "a.",
+    "a",
+    " ",
+    "[default",
+    "[default0]:",
+    "1",
+    "99%|",
+    "99%|   ",
+    "\x1b[",
+    "\x1b]",
+    "\r",
+    "what(): ",
+    "Assertion '",
+    "Running bench with max_tokens_per_rank: ",
+    "[rank 1] Dispatch bandwidth: 1 GB/s, ",
+    "(local_rank: ",
+    "x: error: ",
+    "Warning: ",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_long_lines_take_linear_time(unit: str) -> None:
+    """Four times the text takes about four times as long; a quadratic scan would take sixteen times."""
+
+    def seconds(size: int) -> float:
+        text = (unit * (size // len(unit) + 1))[:size]
+        best = float("inf")
+        for _ in range(3):
+            start = time.process_time()
+            parse(text)
+            best = min(best, time.process_time() - start)
+        return best
+
+    small, large = seconds(LONGEST_MATCHED // 4), seconds(LONGEST_MATCHED)
+    assert large < 10 * small + 0.02
