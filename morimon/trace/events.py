@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Id = Union[int, str]
+Id = int | str
 BEGIN, END, COMPLETE = 1, 2, 3
 KINDS = {"B": BEGIN, "E": END, "X": COMPLETE}
 ASIDE = {
@@ -27,7 +27,7 @@ ASIDE = {
 LARGEST_NS = 1 << 62
 
 
-class Names(dict[Union[str, None], int]):
+class Names(dict[str | None, int]):
     """Name -> code, in the order in which they came; an event without a name has the code of ""."""
 
     def __init__(self) -> None:
@@ -65,7 +65,9 @@ class ThreadCodes(dict[tuple[Id, Id], int]):
         first = int(pid[0])
         top = int(tid.max())
         if top >= 1 << 20 or (pid != first).any():
-            return np.fromiter((self[key] for key in zip(pid.tolist(), tid.tolist())), np.int32, pid.size)
+            return np.fromiter(
+                (self[key] for key in zip(pid.tolist(), tid.tolist(), strict=True)), np.int32, pid.size
+            )
         table = self._tables.get(first)
         if table is None or table.size <= top:
             grown = np.full(2 * top + 1024, -1, np.int32)
@@ -144,7 +146,7 @@ class Events:
         duration = None
         if self._complete:
             duration = np.concatenate([p[4] if p[4].size else np.zeros(p[0].size, np.int64) for p in pieces])
-        kind, ts_ns, name, thread = (np.concatenate(part) for part in list(zip(*pieces))[:4])
+        kind, ts_ns, name, thread = (np.concatenate(part) for part in list(zip(*pieces, strict=True))[:4])
         return Columns(kind, ts_ns, name, thread, duration)
 
 

@@ -100,6 +100,7 @@ def _slots(table: str) -> dict[str, Slot]:
     return found
 
 
+OTHER: Lane = "other"
 _LANES: dict[str, Lane] = {"inter": "inter", "intra": "intra", "serial": "serial"}
 _PHASES: dict[str, Phase] = {"dispatch": "dispatch", "combine": "combine"}
 V1 = _slots(INTERNODE)
@@ -123,7 +124,7 @@ def slot(name: str) -> Slot:
     known = KNOWN.get(canonical)
     if known:
         return known if name == canonical else replace(known, name=name)
-    lane = next((lane for pattern, lane in GUESSES if pattern.search(name)), "other")
+    lane = next((lane for pattern, lane in GUESSES if pattern.search(name)), OTHER)
     words = name.lower()
     phase: Phase = "dispatch" if "dispatch" in words else "combine" if "combine" in words else ""
     return Slot(name, name, name[:24], lane, phase, -1)

@@ -32,17 +32,24 @@ def of_reading(reading: Reading, path: str) -> Iterator[Finding]:
         yield Finding(
             kind="damaged",
             severity="damage",
-            text=f"damaged at line {line}, column {column}: {reason}" + (f" ({count} times in all)" if count > 1 else ""),
+            text=f"damaged at line {line}, column {column}: {reason}"
+            + (f" ({count} times in all)" if count > 1 else ""),
             count=count,
             line=line,
             column=column,
         )
     if reading.half_written:
         why = reading.flaw or "the closing brackets are missing"
-        yield Finding(kind="half_written", severity="damage", text=f"half written: {why}; what came before is shown")
-    foreseen = {reason: n for reason, n in reading.events.rejected.items() if reason not in (reading.damage or {})}
+        yield Finding(
+            kind="half_written", severity="damage", text=f"half written: {why}; what came before is shown"
+        )
+    foreseen = {
+        reason: n for reason, n in reading.events.rejected.items() if reason not in (reading.damage or {})
+    }
     for reason, count in foreseen.items():
-        yield Finding(kind="rejected", severity="warning", text=f"{_n(count, 'event')} left out: {reason}", count=count)
+        yield Finding(
+            kind="rejected", severity="warning", text=f"{_n(count, 'event')} left out: {reason}", count=count
+        )
 
 
 def of_pairing(names: Sequence[str], opened: Sequence[str], orphans: int, unsorted: int) -> Iterator[Finding]:
@@ -127,7 +134,9 @@ def of_slots(slots: Sequence[Slot], processes: Sequence[Process], doubts: Sequen
         yield Finding(kind="renamed_slots", severity="note", text=text, count=len(renamed))
     if len(processes) > 1:
         ranks = [p.rank for p in processes if p.rank is not None]
-        text = f"{len(processes)} processes in one file" + (f", ranks {min(ranks)} to {max(ranks)}" if ranks else "")
+        text = f"{len(processes)} processes in one file" + (
+            f", ranks {min(ranks)} to {max(ranks)}" if ranks else ""
+        )
         yield Finding(kind="several_ranks", severity="note", text=text, count=len(processes))
 
 
@@ -153,10 +162,14 @@ def of_iterations(iterations: Sequence[Iteration], process: int, family: str) ->
         yield Finding(kind="outlier_iteration", severity="note", text=text, count=len(slow), process=process)
 
 
-def of_slow_warps(slow: Sequence[tuple[int, int, float]], threads: Threads, slots: Sequence[Slot]) -> Iterator[Finding]:
+def of_slow_warps(
+    slow: Sequence[tuple[int, int, float]], threads: Threads, slots: Sequence[Slot]
+) -> Iterator[Finding]:
     """Warps that `stats.slow_warps` picked."""
     if slow:
-        what = _listed([f"{threads.name[t]} in {slots[s].name} ({times:.2f} × the median)" for t, s, times in slow])
+        what = _listed(
+            [f"{threads.name[t]} in {slots[s].name} ({times:.2f} × the median)" for t, s, times in slow]
+        )
         n = len({t for t, _, _ in slow})
         yield Finding(kind="outlier_warp", severity="note", text=f"{_n(n, 'warp')} slow: {what}", count=n)
 

@@ -34,8 +34,8 @@ def number(
 ) -> Ints:
     """Number of the iteration of every span of one process, from 0. Spans come in order of start."""
     steps = [i for i, s in enumerate(slots) if STEP.fullmatch(s.name)]
-    if steps and (at := np.isin(slot, steps)).any():
-        return np.maximum(np.searchsorted(start[at], start, side="right") - 1, 0)
+    if steps and (marks := np.isin(slot, steps)).any():
+        return np.maximum(np.searchsorted(start[marks], start, side="right") - 1, 0)
     order = np.array([s.order for s in slots], np.int64)[slot]
     if (order >= 0).any():
         known = np.flatnonzero(order >= 0)
@@ -60,7 +60,8 @@ def _single_slot(warp: Ints, slot: NDArray[np.int32]) -> NDArray[np.bool_]:
     new = firsts(warp)
     first = np.flatnonzero(new)
     same = slot == slot[first][np.cumsum(new) - 1]
-    return np.logical_and.reduceat(same, first)[np.cumsum(new) - 1]
+    result: NDArray[np.bool_] = np.logical_and.reduceat(same, first)[np.cumsum(new) - 1]
+    return result
 
 
 def _boundaries(left: Ints, right: Ints) -> Ints:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+LANES: tuple[Lane, ...] = ("inter", "intra", "serial", "other")
+
+
 class Intervals:
     """Union intervals of every (iteration, slot), in order of both and of start.
 
@@ -29,7 +32,8 @@ class Intervals:
     def __init__(self, row: Ints, slot: NDArray[np.int32], start_ns: Ints, end_ns: Ints, slots: int) -> None:
         """All arrays one entry a span, in order of start; spans whose row is -1 are left out."""
         if (row < 0).any():
-            row, slot, start_ns, end_ns = (column[row >= 0] for column in (row, slot, start_ns, end_ns))
+            kept = row >= 0
+            row, slot, start_ns, end_ns = row[kept], slot[kept], start_ns[kept], end_ns[kept]
         key, self.start_ns, self.end_ns = unions(row * slots + slot, start_ns, end_ns)
         self.row, self.slot = np.divmod(key, slots)
 
@@ -48,7 +52,9 @@ class Intervals:
 
 def of_trace(trace: Trace) -> Intervals:
     """Intervals of a trace, their rows being indices into trace.iterations."""
-    return Intervals(iteration_rows(trace), trace.spans.slot, trace.spans.start_ns, trace.spans.end_ns, len(trace.slots))
+    return Intervals(
+        iteration_rows(trace), trace.spans.slot, trace.spans.start_ns, trace.spans.end_ns, len(trace.slots)
+    )
 
 
 def iteration_rows(trace: Trace) -> Ints:
@@ -108,13 +114,25 @@ def timeline(trace: Trace, process: int, number: int) -> Timeline:
         warps = np.unique(thread[slot == code])
         passing = np.setdiff1d(warps, thread[(slot == code) & ~idle]).size
         bars.append(
-            Bar(code, 0, int(shown[0, 0]), int(shown[-1, 1]), int(parts[0, 0]), parts, int(warps.size), int(passing))
+            Bar(
+                code,
+                0,
+                int(shown[0, 0]),
+                int(shown[-1, 1]),
+                int(parts[0, 0]),
+                parts,
+                int(warps.size),
+                int(passing),
+            )
         )
     bars.sort(key=lambda bar: (bar.start_ns, -bar.end_ns))
-    placed, depth = [], {}
-    for lane in ("inter", "intra", "serial", "other"):
+    placed: list[Bar] = []
+    depth: dict[Lane, int] = {}
+    for lane in LANES:
         mine_ = [bar for bar in bars if trace.slots[bar.slot].lane == lane]
-        row = rows(np.array([b.start_ns for b in mine_], np.int64), np.array([b.end_ns for b in mine_], np.int64))
+        row = rows(
+            np.array([b.start_ns for b in mine_], np.int64), np.array([b.end_ns for b in mine_], np.int64)
+        )
         placed += [
             Bar(b.slot, r, b.start_ns, b.end_ns, b.first_ns, b.intervals, b.warps, b.idle)
             for b, r in zip(mine_, row.tolist(), strict=True)

@@ -27,6 +27,7 @@ FIRST_EVENT = OPEN + b"\n" + NAME + b'"'
 PAD = b" " * 8
 HIGH = np.uint64(0x8080808080808080)
 DECIMALS = 3
+UNIT = np.array([0, 100, 10, 1])
 LONGEST_NUMBER = 15
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -76,7 +77,8 @@ def _require(holds: bool | np.bool_) -> None:
 
 
 def _word(text: bytes) -> np.uint64:
-    return np.uint64(int.from_bytes(text, "little"))
+    word: np.uint64 = np.uint64(int.from_bytes(text, "little"))
+    return word
 
 
 def _expect(window: Words, at: Places, text: bytes) -> None:
@@ -95,7 +97,8 @@ def _digits(word: Words) -> NDArray[np.int64]:
     _require(not ((word | (word + np.uint64(0x7676767676767676))) & HIGH).any())
     word = (word * np.uint64(10) + (word >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     word = (word * np.uint64(100) + (word >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
-    return ((word * np.uint64(10000) + (word >> np.uint64(32))) & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    word = (word * np.uint64(10000) + (word >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+    return word.astype(np.int64)
 
 
 ZEROS = np.array([0x3030303030303030 >> (8 * n) if n < 8 else 0 for n in range(9)], np.uint64)
@@ -125,7 +128,8 @@ def _decimals(byte: NDArray[np.uint8], window: Words, begin: Places, end: Places
         decimals[byte[np.maximum(end - n - 1, begin)] == ord(".")] = n
     value = _integers(byte, window, begin, np.where(decimals > 0, end - decimals - 1, end)) * 10**DECIMALS
     _require(int(value.max()) < LARGEST_NS)
-    return value + _last8(window, end, decimals) * np.array([1, 100, 10, 1])[decimals]
+    value += _last8(window, end, decimals) * UNIT[decimals]
+    return value
 
 
 def _names(

@@ -51,7 +51,10 @@ def load(
     if len(columns) and int(np.abs(columns.ts_ns).max()) >= EXACT_US * 1000:
         origin_ns = int(columns.ts_ns.min())
         columns.ts_ns -= origin_ns
-    if columns.duration_ns is not None and int((columns.ts_ns // 2 + columns.duration_ns // 2).max()) >= 1 << 61:
+    if (
+        columns.duration_ns is not None
+        and int((columns.ts_ns // 2 + columns.duration_ns // 2).max()) >= 1 << 61
+    ):
         columns.duration_ns = np.minimum(columns.duration_ns, (1 << 62) - np.maximum(columns.ts_ns, 0))
     paired = pair(columns, events.names.get(""))
     calls = np.bincount(columns.thread, minlength=len(events.threads.ids))
@@ -66,7 +69,13 @@ class _Analysis:
     def __init__(
         self, path: str, source: Source, reading: Reading, paired: Paired, calls: Ints, origin_ns: int
     ) -> None:
-        self.path, self.source, self.reading, self.paired, self.origin_ns = path, source, reading, paired, origin_ns
+        self.path, self.source, self.reading, self.paired, self.origin_ns = (
+            path,
+            source,
+            reading,
+            paired,
+            origin_ns,
+        )
         events = reading.events
         self.ranks = list(_processes(events, reading.metadata, file_name(path).rank))
         self.threads, renumbered = _threads(events, self.ranks)
@@ -94,7 +103,9 @@ class _Analysis:
         for p, (label, rank, _) in enumerate(self.ranks):
             mine = by_process[bounds[p - 1] if p else 0 : bounds[p]]
             self._one(p, label, rank, mine)
-        spans = Spans(paired.start_ns, paired.end_ns, self.slot, self.thread, self.iteration, self.role, self.idle)
+        spans = Spans(
+            paired.start_ns, paired.end_ns, self.slot, self.thread, self.iteration, self.role, self.idle
+        )
         self._iterations(per_span)
         names = [self.threads.name[self.renumbered[t]] for _, t in opened]
         self.found[:0] = [
@@ -133,7 +144,12 @@ class _Analysis:
 
     def _one(self, p: int, label: str, rank: int | None, mine: Ints) -> None:
         """Family, iterations, roles and findings of one process, whose spans are `mine`."""
-        start, end, slot, thread = self.paired.start_ns[mine], self.paired.end_ns[mine], self.slot[mine], self.thread[mine]
+        start, end, slot, thread = (
+            self.paired.start_ns[mine],
+            self.paired.end_ns[mine],
+            self.slot[mine],
+            self.thread[mine],
+        )
         counts = np.bincount(slot, minlength=len(self.slots)).tolist()
         logged: dict[str, int] = {}
         for s, n in zip(self.slots, counts, strict=True):
@@ -156,7 +172,12 @@ class _Analysis:
         first_ns[place[::-1]], first_slot[place[::-1]] = start[::-1], slot[::-1]
         logged_any = first_slot >= 0
         self.found += findings.of_ring(
-            self.calls[members][logged_any], first_ns[logged_any], first_slot[logged_any], int(end.max()), self.slots, p
+            self.calls[members][logged_any],
+            first_ns[logged_any],
+            first_slot[logged_any],
+            int(end.max()),
+            self.slots,
+            p,
         )
         self.found += findings.of_warps(self.threads.tid[members], p)
         self.found += findings.of_gaps(start, end, p)
@@ -195,7 +216,17 @@ class _Analysis:
             in_barriers(intervals, self.slots, rows),
             strict=True,
         )
-        keys = ("process", "number", "start_ns", "end_ns", "whole", "missing", "outlier", "overlap", "barrier_ns")
+        keys = (
+            "process",
+            "number",
+            "start_ns",
+            "end_ns",
+            "whole",
+            "missing",
+            "outlier",
+            "overlap",
+            "barrier_ns",
+        )
         self.iterations += [Iteration(**dict(zip(keys, entry, strict=True))) for entry in table]
 
     def _missing(self, row: Ints, process: Ints, rows: int) -> list[str]:
@@ -206,7 +237,9 @@ class _Analysis:
         pairs = key[firsts(key)] // threads
         warps = np.bincount(pairs, minlength=rows * slots).reshape(rows, slots)
         orders = [s.order for s in self.slots]
-        counted = np.array([order >= 0 and orders.count(order) < 3 for order in orders])  # per token: warps may have none
+        counted = np.array(
+            [order >= 0 and orders.count(order) < 3 for order in orders]
+        )  # per token: warps may have none
         result = [""] * rows
         for p, info in enumerate(self.processes):
             mine = np.flatnonzero(process == p)
@@ -229,7 +262,9 @@ class _Analysis:
         return result
 
 
-def _processes(events: Events, metadata: dict[str, Any], named: int | None) -> Iterator[tuple[str, int | None, list[Id]]]:
+def _processes(
+    events: Events, metadata: dict[str, Any], named: int | None
+) -> Iterator[tuple[str, int | None, list[Id]]]:
     """(label, rank, pids) of every process that is one rank, in order of rank. named: the file name's rank."""
     pids = list(dict.fromkeys(pid for pid, _ in events.threads.ids))
     labels = {pid: events.process_names.get(pid, "") for pid in pids}
@@ -257,23 +292,34 @@ def _rank_in(metadata: dict[str, Any]) -> int | None:
 
 def _clock(metadata: dict[str, Any]) -> Clock | None:
     own = metadata.get("morimon")
-    if isinstance(own, dict) and isinstance(clock := own.get("clock"), dict) and isinstance(clock.get("zero_ns"), int):
+    if (
+        isinstance(own, dict)
+        and isinstance(clock := own.get("clock"), dict)
+        and isinstance(clock.get("zero_ns"), int)
+    ):
         unix = clock.get("unix_ns")
-        return Clock("morimon", clock["zero_ns"], str(clock.get("domain", "")), unix if isinstance(unix, int) else None)
+        return Clock(
+            "morimon", clock["zero_ns"], str(clock.get("domain", "")), unix if isinstance(unix, int) else None
+        )
     base = metadata.get("baseTimeNanoseconds")
-    return Clock("kineto", base, unix_ns=base) if isinstance(base, int) and not isinstance(base, bool) else None
+    return (
+        Clock("kineto", base, unix_ns=base) if isinstance(base, int) and not isinstance(base, bool) else None
+    )
 
 
 def _small(metadata: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if len(repr(value)) <= LARGEST_MEMBER}
 
 
-def _threads(events: Events, ranks: Sequence[tuple[str, int | None, list[Id]]]) -> tuple[Threads, NDArray[np.int32]]:
+def _threads(
+    events: Events, ranks: Sequence[tuple[str, int | None, list[Id]]]
+) -> tuple[Threads, NDArray[np.int32]]:
     """Threads in order of process and number, and the new number of every old one."""
     of_pid = {pid: p for p, (_, _, pids) in enumerate(ranks) for pid in pids}
     ids = events.threads.ids
     order = sorted(
-        range(len(ids)), key=lambda t: (of_pid[ids[t][0]], isinstance(ids[t][1], str), ids[t][1], str(ids[t][0]))
+        range(len(ids)),
+        key=lambda t: (of_pid[ids[t][0]], isinstance(ids[t][1], str), ids[t][1], str(ids[t][0])),
     )
     renumbered = np.empty(len(ids), np.int32)
     renumbered[order] = np.arange(len(ids))

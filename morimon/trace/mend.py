@@ -72,7 +72,7 @@ def add_rows(rows: Iterable[dict[str, Any]], events: Events) -> None:
         else:
             kept.append((kind, ts_ns, events.names[name], events.threads[pid, tid], duration_ns))
     if kept:
-        kind_, ts, names, threads, duration = zip(*kept)
+        kind_, ts, names, threads, duration = zip(*kept, strict=True)
         events.add(
             np.array(kind_, np.int8),
             np.array(ts, np.int64),
@@ -87,9 +87,9 @@ def _id(value: Any) -> int | str:
 
 
 class Mended:
-    """Result of `loads`: the value, or None; `flaws` are the reasons why it is not what the file says."""
+    """Result of `loads`: the value, or None; `flaws`: what was mended or cannot be -> its first place in the text."""
 
-    def __init__(self, value: Any, flaws: set[str]) -> None:
+    def __init__(self, value: Any, flaws: dict[str, int]) -> None:
         self.value, self.flaws = value, flaws
 
 
@@ -97,29 +97,34 @@ def loads(text: bytes) -> Mended:
     """Decode one JSON object as json.loads does, and also bare nan and inf, bad escapes, raw control characters, and
     bytes that are no UTF-8. Numbers stay exact (Decimal). Never raises.
     """
-    flaws: set[str] = set()
-    decoded = text.decode("utf-8", "replace")
-    if "\ufffd" in decoded and b"\xef\xbf\xbd" not in text:
-        flaws.add("bytes that are no UTF-8")
+    flaws: dict[str, int] = {}
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError as error:
+        decoded = text.decode("utf-8", "replace")
+        flaws["bytes that are no UTF-8"] = error.start
+
+    def note(reason: str, found: re.Match[str]) -> None:
+        flaws.setdefault(reason, len(decoded[: found.start()].encode()))
 
     def mend(found: re.Match[str]) -> str:
         token = found[0]
         if not token.startswith('"'):
-            flaws.add(NOT_FINITE)
+            note(NOT_FINITE, found)
             return "null"
         if "\\" in token:
             mended = BAD_ESCAPE.sub(lambda m: m[0] if m[1] else "\\\\" + (m[2] or ""), token[1:-1])
             if mended != token[1:-1]:
-                flaws.add("a string with a bad escape")
+                note("a string with a bad escape", found)
             token = f'"{mended}"'
         if any(c < " " for c in token):
-            flaws.add("a string with a raw control character")
+            note("a string with a raw control character", found)
         return token
 
     try:
         value = json.loads(NUMBER_LIKE.sub(mend, decoded), strict=False, parse_float=Decimal)
     except (ValueError, RecursionError, ArithmeticError):
-        return Mended(None, flaws | {BROKEN})
+        return Mended(None, flaws | {BROKEN: 0})
     return Mended(value, flaws)
 
 
@@ -169,8 +174,8 @@ class Careful:
         if end is not None:
             mended = loads(text[at:end])
             good = isinstance(mended.value, dict) and NOT_FINITE not in mended.flaws
-            for flaw in mended.flaws:
-                self.damage.note(base + at, flaw)
+            for flaw, place in mended.flaws.items():
+                self.damage.note(base + at + place, flaw)
             if good:
                 rows.append(mended.value)
                 return end

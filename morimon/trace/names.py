@@ -24,7 +24,9 @@ def file_name(path: str | PurePath) -> FileName:
     rest = name[: stamp.start()] + name[stamp.end() :] if stamp else name
     rank = RANK.search(rest)
     prefix = RANK.sub("", rest) if rank else WORD.sub("", rest)
-    return FileName(int(rank[1]) if rank else None, stamp[1] if stamp else "", re.sub(r"[_\s]+$|^[_\s]+", "", prefix))
+    return FileName(
+        int(rank[1]) if rank else None, stamp[1] if stamp else "", re.sub(r"[_\s]+$|^[_\s]+", "", prefix)
+    )
 
 
 def rank_of(label: str) -> int | None:

@@ -112,7 +112,13 @@ def _by_name(events: Columns, at: Index) -> tuple[Index, Index, Index, int]:
 def _by_stack(events: Columns, at: Index, nameless: int | None) -> tuple[Index, Index, Index, int]:
     stacks: dict[int, list[tuple[int, int]]] = {}
     first, last, orphans = [], [], 0
-    rows = zip(at.tolist(), events.thread[at].tolist(), events.name[at].tolist(), events.kind[at].tolist())
+    rows = zip(
+        at.tolist(),
+        events.thread[at].tolist(),
+        events.name[at].tolist(),
+        events.kind[at].tolist(),
+        strict=True,
+    )
     for i, thread, name, kind in rows:
         stack = stacks.setdefault(thread, [])
         if kind == BEGIN:

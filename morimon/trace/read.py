@@ -8,7 +8,7 @@ in a string; what is cut there is no valid JSON, so it is noticed, and an earlie
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -40,9 +40,9 @@ class Event(msgspec.Struct, gc=False):
 
     ph: str
     ts: float = NAN
-    name: Union[str, None] = None
-    pid: Union[int, str] = 0
-    tid: Union[int, str] = 0
+    name: str | None = None
+    pid: int | str = 0
+    tid: int | str = 0
     dur: float = NAN
 
 
@@ -159,7 +159,7 @@ def _events_key(text: bytes, from_: int) -> tuple[int, int] | None:
 
 
 def _depth(text: bytes, at: int) -> int:
-    from morimon.trace.mend import TOKEN  # noqa: PLC0415  # slow path: see _Reader._careful
+    from morimon.trace.mend import TOKEN  # slow path: see _Reader._careful
 
     if not text[:at].strip(SPACE + b"{"):
         return text[:at].count(b"{")
@@ -176,7 +176,7 @@ def _members(text: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        from morimon.trace.mend import loads  # noqa: PLC0415
+        from morimon.trace.mend import loads
 
         value = loads(text).value
     return value if isinstance(value, dict) else {}
@@ -211,7 +211,7 @@ class _Reader:
     def run(self) -> bool:
         """Read events up to the `]` of their array -> True, or to the end of the text -> False."""
         text = self._text
-        text.buffer = text.buffer.lstrip(SPACE)
+        text.drop(len(text.buffer) - len(text.buffer.lstrip(SPACE)))
         self._layout = text.buffer.startswith(layout.FIRST_EVENT.lstrip())
         while True:
             if not text.ended and len(text.buffer) < PIECE:
@@ -289,7 +289,7 @@ class _Reader:
         return len(array), True
 
     def _careful(self) -> tuple[int, bool]:
-        from morimon.trace.mend import Careful  # noqa: PLC0415  # most files never need it, and it loads json and decimal
+        from morimon.trace.mend import Careful  # most files never need it, and it loads json and decimal
 
         if self._slow is None:
             self._slow = Careful(self._events)
@@ -334,7 +334,7 @@ class _Reader:
             for at in np.flatnonzero(~timed).tolist():
                 e = found[at]
                 events.add_aside(e.ph, e.name, e.pid, e.tid, None)
-            found = [e for e, keep in zip(found, timed.tolist()) if keep]
+            found = [e for e, keep in zip(found, timed.tolist(), strict=True) if keep]
             kind, ts = kind[timed], ts[timed]
             duration = duration[timed] if duration is not None else None
         events.count += n
@@ -348,7 +348,7 @@ class _Reader:
             )
 
     def _rows(self, array: bytes) -> None:
-        from morimon.trace.mend import add_rows  # noqa: PLC0415
+        from morimon.trace.mend import add_rows
 
         try:
             rows = ROWS.decode(array)

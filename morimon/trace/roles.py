@@ -57,9 +57,9 @@ def assign(
             ~dispatch,
             dispatch,
         ):  # dispatch last: a warp's role in dispatch_sync is that of its dispatch
-            for code, spans in zip((RDMA, XGMI), main):
+            for code, spans in zip((RDMA, XGMI), main, strict=True):
                 roles.role[thread[spans & phase]] = code
-        for code, spans in zip((RDMA, XGMI), main):
+        for code, spans in zip((RDMA, XGMI), main, strict=True):
             roles.span_role[spans] = code
         gate = np.isin(slot, [i for i, s in enumerate(slots) if s.sync])
         roles.span_role[gate] = roles.role[thread[gate]]

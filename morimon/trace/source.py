@@ -20,10 +20,15 @@ class Decompressor(Protocol):
     """What zlib's and zstandard's decompression objects have in common."""
 
     @property
-    def eof(self) -> bool: ...
+    def eof(self) -> bool:
+        """The stream has ended."""
+
     @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def unused_data(self) -> bytes:
+        """What stood behind the end."""
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Unpack some more."""
 
 
 class Source:
@@ -62,7 +67,7 @@ class Source:
         if magic.startswith(GZIP):
             raw = self._unpacked(raw, "gzip", lambda: zlib.decompressobj(31), zlib.error)
         elif magic == ZSTD:
-            import zstandard  # noqa: PLC0415  # costs a few ms that most files need not pay
+            import zstandard  # costs a few ms that most files need not pay
 
             unpacker = zstandard.ZstdDecompressor()
             raw = self._unpacked(raw, "zstd", unpacker.decompressobj, zstandard.ZstdError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -105,7 +106,9 @@ def thread_table(trace: Trace, process: int | None = None, number: int | None = 
     )
 
 
-def slow_warps(trace: Trace, process: int | None = None, number: int | None = None) -> list[tuple[int, int, float]]:
+def slow_warps(
+    trace: Trace, process: int | None = None, number: int | None = None
+) -> list[tuple[int, int, float]]:
     """(thread, slot, times the median) of warps whose mean in a slot lies above that of its slot and role by 5 MAD and
     by 5 %, the slowest first. Barriers are left out (there the others wait), idle passes too.
     """
@@ -121,10 +124,11 @@ def slow_warps(trace: Trace, process: int | None = None, number: int | None = No
     peers, thread = np.divmod(found.group, max(threads, 1))
     result = []
     edges = np.append(np.flatnonzero(firsts(peers)), peers.size).tolist()
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in pairwise(edges):
         mean = found.mean[a:b]
         median = float(np.median(mean))
-        for i in np.flatnonzero(above_the_others(mean)).tolist():
-            if median:
-                result.append((int(thread[a + i]), int(peers[a] // len(ROLES) % len(slots)), float(mean[i]) / median))
+        if median:
+            code = int(peers[a] // len(ROLES) % len(slots))
+            high = np.flatnonzero(above_the_others(mean)).tolist()
+            result += [(int(thread[a + i]), code, float(mean[i]) / median) for i in high]
     return sorted(result, key=lambda entry: -entry[2])
