@@ -9,38 +9,52 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
-from morimon.ep.check import Check, Observed, check_exactly, check_statistically
+from morimon.cli.printed_counts import Printed, read_printed
+from morimon.ep.check import Check, check_exactly, check_statistically
 from morimon.ep.config import DTYPES, KERNEL_TYPES, ConfigError, EpConfig, default_kernel_type
 from morimon.ep.predict import predict, routes
 from morimon.ep.routing import ROUTINGS, Routing
 from morimon.ep.topk_file import TopkFileError, read_topk_file
 from morimon.ep.volume import Phase
-from morimon.feeds.record import RecordReader
-from morimon.logs import StreamParser
 from morimon.model.config import JobConfig
-from morimon.model.events import Configured, RecordEvent, Tokens
 from morimon.report.bw_values import as_bw_values
 from morimon.report.tokens import TokenReport, as_csv, as_object
 from morimon.report.tokens_text import as_text, check_text
-from morimon.runs.folder import RunFolder
+from morimon.runs.listing import UnknownRunError
 
 _QUIET_S = 1.0
 _TABLE_COLUMNS = 80
-_PIECE_BYTES = 1 << 20
+_TOLD = (
+    "num_nodes",
+    "gpu_per_node",
+    "num_tokens",
+    "hidden",
+    "num_experts",
+    "kernel_type",
+    "routing",
+    "seed",
+    "dtype",
+    "combine_dtype",
+)
+_WORDS: dict[str, tuple[str, ...]] = {
+    "kernel_type": KERNEL_TYPES,
+    "routing": ROUTINGS,
+    "dtype": DTYPES,
+    "combine_dtype": DTYPES,
+}
 T = TypeVar("T")
 
 
-class BadInput(click.ClickException):
-    """Input that nothing can be made of; one line on standard error, exit code 2."""
-
-    exit_code = 2
+class InputError(ValueError):
+    """Options that do not fit; its text is one sentence for the user."""
 
 
 @click.command("tokens", short_help="Predict who receives how much for a routing configuration.")
@@ -93,9 +107,10 @@ class BadInput(click.ClickException):
 @click.option("--xgmi-line-gbps", type=float, help="The same for XGMI or NVLink.")
 @click.option(
     "--check",
-    "log",
-    type=click.Path(path_type=Path),
-    help="A log or a run folder whose counts to hold against these; exit code 1 if they cannot be.",
+    "source",
+    metavar="LOG|RUN",
+    help="Hold the counts of this log file, run folder or run id against these; exit code 1 if they cannot be. "
+    "Options that are not given are taken from what the job says of itself.",
 )
 @click.option(
     "--exact/--statistical",
@@ -121,16 +136,30 @@ def command(**options: Any) -> None:
     """
     try:
         report = _report(options)
-    except (ConfigError, TopkFileError) as error:
-        raise BadInput(str(error)) from None
+    except (InputError, ConfigError, TopkFileError, UnknownRunError) as error:
+        _refuse(str(error))
     except OSError as error:
-        raise BadInput(f"{error.filename}: {error.strerror}.") from None
+        _refuse(f"{error.filename}: {error.strerror}.")
     _print(report, options["form"], matrix=options["matrix"])
     if report.check is not None and not report.check.ok:
         sys.exit(1)
 
 
+def _refuse(sentence: str) -> NoReturn:
+    from morimon.cli.headless import Refused
+
+    raise Refused(sentence) from None
+
+
 def _report(options: dict[str, Any]) -> TokenReport:
+    printed = None
+    if (source := options["source"]) is not None:
+        printed = read_printed(source)
+        if not printed.counts:
+            raise InputError(
+                f"{source}: no token counts in it, such as 'rank 8 recv 26757 tokens 8166 rdma tokens'."
+            )
+        options |= _told(printed.job)
     config = _config(options)
     file: Path | None = options["topk_file"]
     routing: Routing = options["routing"]
@@ -139,18 +168,32 @@ def _report(options: dict[str, Any]) -> TokenReport:
     else:
         topk_idx = read_topk_file(file, config.world_size)
         config = _fitted(config, topk_idx.shape)
-    counts = predict(config, _with_progress(topk_idx, config.world_size))
     report = TokenReport(
-        counts=counts,
+        counts=predict(config, _with_progress(topk_idx, config.world_size)),
         routing=routing if file is None else str(file),
         seed=options["seed"] if file is None else None,
         duration_us=_durations(options),
         rdma_line_gbps=_positive("--rdma-line-gbps", options["rdma_line_gbps"]),
         xgmi_line_gbps=_positive("--xgmi-line-gbps", options["xgmi_line_gbps"]),
     )
-    if options["log"] is None:
+    if printed is None:
         return report
-    return msgspec.structs.replace(report, check=_check(report, options["log"], options["exact"]))
+    return msgspec.structs.replace(report, check=_check(report, printed, options["exact"]))
+
+
+def _told(job: JobConfig) -> dict[str, Any]:
+    """What the job says of itself, for the options that the command line leaves open."""
+    told = {name: getattr(job, name) for name in _TOLD} | {"num_topk": job.topk}
+    return {
+        name: value
+        for name, value in told.items()
+        if value is not None and not _given(name) and value in _WORDS.get(name, (value,))
+    }
+
+
+def _given(option: str) -> bool:
+    """Whether the command line names this option."""
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
 
 
 def _config(options: dict[str, Any]) -> EpConfig:
@@ -174,12 +217,9 @@ def _config(options: dict[str, Any]) -> EpConfig:
 def _fitted(config: EpConfig, shape: tuple[int, ...]) -> EpConfig:
     """The configuration with the file's tokens and top-k, where the command line does not insist on others."""
     _, tokens, topk = shape
-    context = click.get_current_context()
     for option, asked, found in (("num_tokens", config.num_tokens, tokens), ("num_topk", config.topk, topk)):
-        given = context.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
-        if given and asked != found:
-            name = option.replace("_", "-")
-            raise BadInput(f"--{name} is {asked}, but the top-k file has {found}.")
+        if _given(option) and asked != found:
+            raise InputError(f"--{option.replace('_', '-')} is {asked}, but the top-k file has {found}.")
     return msgspec.structs.replace(config, num_tokens=tokens, topk=topk)
 
 
@@ -195,7 +235,7 @@ def _durations(options: dict[str, Any]) -> dict[Phase, float]:
 
 def _positive(option: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
-        raise BadInput(f"{option} must be above 0, not {value:g}.")
+        raise InputError(f"{option} must be above 0, not {value:g}.")
     return value
 
 
@@ -215,52 +255,20 @@ def _with_progress(items: Iterable[T], length: int) -> Iterator[T]:
                 bar.update(1)
 
 
-def read_printed(source: Path) -> tuple[list[Observed], JobConfig]:
-    """Token counts that a job printed or sent, from its log file or its run folder, and what it says of itself."""
-    observed: list[Observed] = []
-    job = JobConfig()
-    for event in _events(source):
-        match event:
-            case Tokens():
-                observed.append(Observed(event.rank, event.recv_tokens, event.rdma_tokens_algo))
-            case Configured():
-                job = job.completed_by(event.config)
-    if not observed:
-        raise BadInput(
-            f"{source}: no token counts in it, such as 'rank 8 recv 26757 tokens 8166 rdma tokens'."
-        )
-    return observed, job
-
-
-def _events(source: Path) -> Iterator[RecordEvent]:
-    if source.is_dir():
-        with closing(RecordReader(RunFolder(source).events_path)) as reader:
-            while events := reader.read():
-                yield from events
-        return
-    parser = StreamParser(source.name, stream="console")
-    with source.open("rb") as stream:
-        while piece := stream.read(_PIECE_BYTES):
-            yield from parser.feed(piece, 0)
-    yield from parser.close(0)
-
-
-def _check(report: TokenReport, source: Path, exact: bool | None) -> Check:
+def _check(report: TokenReport, printed: Printed, exact: bool | None) -> Check:
     """An exact check wherever the routing is known.
 
     Random routing is known only if the job drew it as we do (our own job does, mori's does on its GPU's generator):
     where nobody says which, a log that is not equal throughout is held against the statistical band.
     """
-    observed, job = read_printed(source)
-    if exact is None and (
-        report.routing != "random" or (job.routing, job.seed) == (report.routing, report.seed)
-    ):
+    job = printed.job
+    if exact is None and (report.routing != "random" or (job.routing, job.seed) == ("random", report.seed)):
         exact = True
     if exact is not False:
-        check = check_exactly(report.counts, observed)
+        check = check_exactly(report.counts, printed.counts)
         if exact or check.ok:
             return check
-    return check_statistically(report.config, observed)
+    return check_statistically(report.config, printed.counts)
 
 
 def _print(report: TokenReport, form: str, *, matrix: bool) -> None:

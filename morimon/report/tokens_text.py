@@ -233,11 +233,15 @@ def check_text(check: Check, config: EpConfig) -> str:
     told = len({finding.rank for finding in check.findings})
     band = f"within {SIGMAS:g}σ of uniform routing (statistical)"
     means = band if check.statistical else "equal to what the routing gives"
-    lines = [] if check.ok else [_finding_text(finding) for finding in check.findings if not finding.ok]
+    lines = [_finding_text(finding) for finding in check.findings if not finding.ok]
     good = sum(finding.ok for finding in check.findings)
     lines.append(f"check: {good} of {len(check.findings)} counts of {told} ranks are {means}")
     if check.missing:
-        lines.append(f"not in the log: {len(check.missing)} of {config.world_size} ranks")
+        lines.append(f"no counts of {len(check.missing)} of {config.world_size} ranks")
+    if not check.ok and not check.statistical:
+        lines.append(
+            "(a job that drew random numbers elsewhere, as mori does, can be checked with --routing random)"
+        )
     return "\n".join(lines)
 
 
