@@ -1,0 +1,257 @@
+"""A trace as text: what the kernel analyzers print of an iteration and a slot, and what they leave out.
+
+Times are microseconds, those of kernels from their iteration's start. Lines keep to `width` from 80 columns on;
+figures are plain digits, so that they can be found again.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from morimon.trace.lanes import timeline
+from morimon.trace.model import ROLES
+from morimon.trace.stats import slot_table, slot_totals, thread_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from morimon.trace.model import Bar, Figures, Iteration, Trace
+
+DETAILED = 24
+"""Iterations that are shown kernel by kernel; of more, only the slowest, the partial and the first are."""
+LISTED = 200
+"""Iterations that have a line each."""
+ROWS = 60
+"""Kernels of an iteration and slots of a table that are listed: unknown traces may hold thousands of names."""
+PARTS = 32
+"""Union intervals of a serial kernel that are listed one by one: its gaps are warps that wait, or waves of blocks."""
+_MARKS = {"damage": "✗", "warning": "!", "note": "·"}
+_PERCENTILES = ("p50", "p90", "p99")
+
+
+def as_text(trace: Trace, width: int = 80, *, every: bool = False) -> str:
+    """The whole report; `every` shows all iterations kernel by kernel, however many there are."""
+    parts = [_head(trace, width)]
+    if trace.iterations:
+        chosen = trace.iterations if every else _chosen(trace.iterations)
+        left = len(trace.iterations) - len(chosen)
+        parts.append(
+            _iterations(trace, chosen if len(trace.iterations) > LISTED else trace.iterations, width)
+        )
+        parts += [_kernels(trace, iteration, width) for iteration in chosen]
+        if left:
+            parts.append(f"{left} more iterations are not shown kernel by kernel; --every shows them.\n")
+    if len(trace.spans):
+        parts += [_slots(trace, width), _roles(trace, width), _threads(trace)]
+    return "\n".join(parts)
+
+
+def heading(trace: Trace) -> str:
+    """The file's name and what it holds, on one line."""
+    ranks = [process.rank for process in trace.processes]
+    known = sorted(rank for rank in ranks if rank is not None)
+    if len(ranks) > 1:
+        rank = f"{len(ranks)} ranks ({known[0]} to {known[-1]})" if known else f"{len(ranks)} processes"
+    else:
+        rank = f"rank {'?' if trace.rank is None else trace.rank}"
+    partial = sum(not iteration.whole for iteration in trace.iterations)
+    iterations = _count(len(trace.iterations), "iteration") + (f" ({partial} partial)" if partial else "")
+    name = safe(trace.path.rpartition("/")[2])
+    counts = f"{_count(len(trace.spans), 'span')}, {_count(len(trace.threads), 'thread')}, {iterations}"
+    return f"{name}: {trace.family}, {rank}, {counts}"
+
+
+def banners(trace: Trace, width: int) -> list[str]:
+    """What was found, the gravest first, and what was set aside or left out; each told by its mark."""
+    order = list(_MARKS)
+    found = sorted(trace.findings, key=lambda finding: order.index(finding.severity))
+    texts = [f"{_MARKS[finding.severity]} {safe(finding.text)}" for finding in found]
+    if trace.set_aside:
+        kinds = ", ".join(f"{count} {safe(kind)}" for kind, count in trace.set_aside.items())
+        texts.append(f"· events that are no spans, set aside: {kinds}")
+    return [line for text in texts for line in textwrap.wrap(text, width, subsequent_indent="  ")]
+
+
+def safe(text: str) -> str:
+    """Text from a file as it may be printed: no control codes, nothing that changes what stands around it."""
+    if text.isascii() and text.isprintable():
+        return text
+    from morimon.draw.text import sanitised  # its width tables are not needed for ASCII
+
+    return sanitised(text)
+
+
+def _head(trace: Trace, width: int) -> str:
+    lines = textwrap.wrap(heading(trace), width, subsequent_indent="  ")
+    if trace.origin_ns:
+        lines.append(f"times count from ts {trace.origin_ns / 1000:.3f} µs")
+    return "\n".join([*lines, *banners(trace, width)]) + "\n"
+
+
+def _iterations(trace: Trace, chosen: Sequence[Iteration], width: int) -> str:
+    several = len(trace.processes) > 1
+    lines = [
+        "ITERATIONS (wall clock, µs)",
+        f"{'rank' if several else '':>4} {'#':>5} {'start':>12} {'end':>12} {'duration':>10} {'overlap':>8} {'barriers':>9}",
+    ]
+    for iteration in chosen:
+        rank = trace.processes[iteration.process].rank
+        overlap = "–" if iteration.overlap is None else f"{100 * iteration.overlap:.0f} %"
+        barriers = "–" if iteration.barrier_ns is None else f"{iteration.barrier_ns / 1000:.2f}"
+        who = ("?" if rank is None else str(rank)) if several else ""
+        line = (
+            f"{who:>4} {iteration.number:>5} {iteration.start_ns / 1000:>12.2f} {iteration.end_ns / 1000:>12.2f}"
+            f" {iteration.duration_ns / 1000:>10.2f} {overlap:>8} {barriers:>9}{' ◀ outlier' if iteration.outlier else ''}"
+        )
+        lines.append(line)
+        if not iteration.whole:
+            lines += textwrap.wrap(
+                f"partial: {safe(iteration.missing)}",
+                width,
+                initial_indent=" " * 11,
+                subsequent_indent=" " * 13,
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _chosen(iterations: Sequence[Iteration]) -> list[Iteration]:
+    if len(iterations) <= DETAILED:
+        return list(iterations)
+    whole = sorted((it for it in iterations if it.whole), key=lambda it: it.duration_ns)
+    picked = [*iterations[:2], *whole[-3:], *whole[len(whole) // 2 :][:1]]
+    partial = [it for it in iterations if not it.whole][:3]
+    keys = {(it.process, it.number) for it in [*picked, *partial]}
+    return [it for it in iterations if (it.process, it.number) in keys]
+
+
+def _kernels(trace: Trace, iteration: Iteration, width: int) -> str:
+    bars = timeline(trace, iteration.process, iteration.number)
+    start, end = iteration.start_ns / 1000, iteration.end_ns / 1000
+    process = trace.processes[iteration.process]
+    rank = f"rank {'?' if process.rank is None else process.rank}, " if len(trace.processes) > 1 else ""
+    partial = "" if iteration.whole else ", partial"
+    lines = [
+        f"{rank}iteration {iteration.number}{partial}  [{start:.2f} – {end:.2f} µs]  total {iteration.duration_ns / 1000:.2f} µs",
+        f"  {'kernel':<36} {'start':>8} {'end':>8} {'duration':>8} {'parts':>4} {'idle':>8}",
+    ]
+    shown = sorted(bars.bars, key=lambda bar: bar.start_ns)
+    for bar in shown[:ROWS]:
+        lines += _kernel(trace, bar, iteration.start_ns, width)
+    if len(shown) > ROWS:
+        lines.append(f"  and {len(shown) - ROWS} more kernels; --json holds them all")
+    return "\n".join(lines) + "\n"
+
+
+def _kernel(trace: Trace, bar: Bar, zero_ns: int, width: int) -> Iterator[str]:
+    """The bar's row; below it the parts that it is made of, where there are several."""
+    slot = trace.slots[bar.slot]
+    start, end = (bar.start_ns - zero_ns) / 1000, (bar.end_ns - zero_ns) / 1000
+    idle = f"{bar.idle}/{bar.warps}" if bar.idle else ""
+    parts = str(bar.fragments) if bar.fragments > 1 else ""
+    name = _clipped(slot.name, 36)
+    yield f"  {name:<36} {start:8.2f} {end:8.2f} {(bar.end_ns - bar.start_ns) / 1000:8.2f} {parts:>4} {idle:>9}".rstrip()
+    if bar.fragments == 1:
+        return
+    if slot.sync:
+        yield f"    the last part, which gates; the first warp came at {(bar.first_ns - zero_ns) / 1000:.2f}"
+    if slot.lane == "serial" and bar.fragments <= PARTS:
+        pieces = ((bar.intervals - zero_ns) / 1000).tolist()
+        listed = ", ".join(f"{a:.2f}–{b:.2f}\u00a0({b - a:.2f})" for a, b in pieces)
+        for line in textwrap.wrap(listed, width - 4, break_on_hyphens=False):
+            yield "    " + line.replace("\u00a0", " ")
+
+
+def _slots(trace: Trace, width: int) -> str:
+    """Every span of a slot, in order of mean."""
+    totals = sorted(slot_totals(trace).items(), key=lambda item: -item[1].mean_us)
+    names = min(max(len(name) for name, _ in totals[:ROWS]), 36)
+    heads = _fitting(width - 2 - names)
+    lines = [
+        "PER SLOT, durations of all threads and iterations (µs), idle passes included",
+        f"  {'slot':<{names}}" + "".join(f" {head:>{_wide(head)}}" for head in heads),
+    ]
+    for name, figures in totals[:ROWS]:
+        lines.append(f"  {_clipped(name, names):<{names}}" + _cells(figures, heads))
+    if len(totals) > ROWS:
+        lines.append(f"  and {len(totals) - ROWS} more slots; --json holds them all")
+    return "\n".join(lines) + "\n"
+
+
+def _roles(trace: Trace, width: int) -> str:
+    """Working passes of a slot by role, idle ones counted apart."""
+    rows = slot_table(trace)
+    has_role = any(row.role for row in rows)
+    heads = ("mean", *_PERCENTILES, "max") if width < 100 else ("mean", "min", *_PERCENTILES, "max", "std")
+    lines = [
+        f"PER SLOT{' AND ROLE' if has_role else ''}, passes that had work (µs)",
+        f"  {'slot':<12} {'role':<4} {'working':>7} {'idle':>6}"
+        + "".join(f" {h:>{_wide(h)}}" for h in heads),
+    ]
+    for row in rows[:ROWS]:
+        slot = _clipped(trace.slots[row.slot].short, 12)
+        working = row.working.calls if row.working else 0
+        line = f"  {slot:<12} {ROLES[row.role]:<4} {working:>7} {row.idle or '':>6}"
+        lines.append(line + (_cells(row.working, heads) if row.working else ""))
+    if len(rows) > ROWS:
+        lines.append(f"  and {len(rows) - ROWS} more; --json holds them all")
+    return "\n".join(lines) + "\n"
+
+
+def _threads(trace: Trace) -> str:
+    """The threads with most time in spans, against others of their role."""
+    table = thread_table(trace)
+    order = sorted(range(len(table.thread)), key=lambda i: -float(table.ratio[i]))[:5]
+    several = len(trace.processes) > 1
+    lines = [
+        f"THREADS, the {len(order)} with most time against the median of their role (µs)",
+        f"  {'thread':<16} {'role':<4} {'calls':>6} {'total':>10} {'× median':>8} {'mean':>8} {'p99':>8} {'max':>8}",
+    ]
+    for i in order:
+        thread = int(table.thread[i])
+        name = trace.threads.name[thread]
+        if several:
+            name = f"{trace.processes[int(trace.threads.process[thread])].label}, {name}"
+        role = ROLES[int(trace.threads.role[thread])]
+        lines.append(
+            f"  {_clipped(name, 16):<16} {role:<4} {table.calls[i]:>6} {table.total_us[i]:>10.2f}"
+            f" {table.ratio[i]:>8.3f} {table.mean_us[i]:>8.2f} {table.p99_us[i]:>8.2f} {table.max_us[i]:>8.2f}"
+            f"{' ◀' if table.outlier[i] else ''}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _fitting(width: int) -> list[str]:
+    """Columns of a table of figures that fit into `width`; calls, mean, min and max always stand."""
+    chosen = {"calls", "mean", "min", "max"}
+    for more in (("share",), ("std",), _PERCENTILES):
+        if sum(_wide(head) + 1 for head in (*chosen, *more)) > width:
+            break
+        chosen.update(more)
+    return [head for head in ("calls", "mean", "min", *_PERCENTILES, "max", "std", "share") if head in chosen]
+
+
+def _wide(head: str) -> int:
+    return {"calls": 7, "share": 6}.get(head, 8)
+
+
+def _cells(figures: Figures, heads: Sequence[str]) -> str:
+    cells = []
+    for head in heads:
+        match head:
+            case "calls":
+                cells.append(str(figures.calls))
+            case "share":
+                cells.append(f"{100 * figures.share:.1f}%")
+            case _:
+                cells.append(f"{getattr(figures, head + '_us'):.2f}")
+    return "".join(f" {cell:>{_wide(head)}}" for head, cell in zip(heads, cells, strict=True))
+
+
+def _clipped(name: str, width: int) -> str:
+    name = safe(name)
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
