@@ -59,14 +59,13 @@ def graph(
 
 
 def _tick_texts(axis: Axis, height: int, glyphs: Glyphs) -> dict[int, str]:
-    """Row from the top -> figure, for every step of the axis that has a row of its own."""
+    """Row from the top -> figure: as many steps of the axis as stand two rows apart, its ends at least."""
     count = round((axis.high - axis.low) / axis.step)
-    texts: dict[int, str] = {}
-    stride = next(s for s in (1, 2, 4, 5, 10, count) if s >= count or (height - 1) * s >= count * 2)
-    for i in range(0, count + 1, stride):
-        value = axis.low + i * axis.step
-        texts.setdefault(height - 1 - axis.position(value, height), number(value, axis.decimals, glyphs))
-    return texts
+    stride = next((s for s in range(1, count) if count % s == 0 and (height - 1) * s >= count * 2), count)
+    values = [axis.low + i * axis.step for i in range(0, count + 1, max(stride, 1))]
+    return {
+        height - 1 - axis.position(value, height): number(value, axis.decimals, glyphs) for value in values
+    }
 
 
 class _Canvas:

@@ -30,6 +30,6 @@ def show(run: Path, mode: Mode = "live", options: Options | None = None) -> int:
     record = run / RECORD if run.is_dir() else run
     source = ReplaySource(record) if mode == "replay" else LiveSource(record)
     tolerate_foreign_bytes()
-    app = MorimonApp(source, mode, options, glyphs)
+    app = MorimonApp(source, record.parent, mode, options, glyphs)
     result = app.run(mouse=options.mouse)
     return result if result is not None else app.return_code or 0

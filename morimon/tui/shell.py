@@ -26,6 +26,7 @@ from morimon.tui.options import Mode, Options
 from morimon.tui.screens import SCREENS, ScreenInfo
 from morimon.tui.screens.base import DataScreen
 from morimon.tui.screens.dialogs import Choice, ChoiceDialog, HelpScreen
+from morimon.tui.screens.log import LogScreen
 from morimon.tui.source import ReplaySource, Source
 from morimon.tui.taking import osc52, write_new
 from morimon.tui.terminal import is_gone
@@ -44,10 +45,11 @@ class MorimonApp(App[int], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *screen_bindings()]
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
-    def __init__(self, source: Source, mode: Mode, options: Options, glyphs: Glyphs) -> None:
+    def __init__(self, source: Source, folder: Path, mode: Mode, options: Options, glyphs: Glyphs) -> None:
         no_color = "NO_COLOR" in os.environ
         super().__init__(ansi_color=True if no_color else None)
         self.source = source
+        self.folder = folder
         self.options = options
         self.glyphs = glyphs
         self._mode = mode
@@ -172,8 +174,11 @@ class MorimonApp(App[int], inherit_bindings=False):
         names = [screen.name for screen in SCREENS]
         await self.action_open_screen(names[(names.index(self.current_mode) + by) % len(names)])
 
-    def open_log(self, rank: int | None) -> None:
+    async def open_log(self, rank: int | None) -> None:
         """Show the log of one rank."""
+        await self.action_open_screen("log")
+        if isinstance(self.screen, LogScreen):
+            self.screen.choose_rank(rank)
 
     def action_help(self) -> None:
         """Show all keys of the screen in sight."""

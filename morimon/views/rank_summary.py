@@ -76,8 +76,8 @@ def _folded(phase: PhaseSummary, frame: Frame) -> Line:
         return (name, Run("no latency told yet", "dim"))
 
     def extreme(word: str, one: Extreme) -> list[Run]:
-        where = f"rank {one.rank} #{one.round}"
-        return [Run(f"{word} ", "dim"), Run(f"{micros(one.value, glyphs):>7}"), Run(f" {where:<12} ", "dim")]
+        where = f"r{one.rank} #{one.round}"
+        return [Run(f"{word} ", "dim"), Run(f"{micros(one.value, glyphs):>7}"), Run(f" {where:<7} ", "dim")]
 
     bandwidth = gbps(phase.xgmi_gbps.average if phase.xgmi_gbps else None, glyphs)
     return (
@@ -96,15 +96,14 @@ def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
     late = snapshot.straggler
     if late is not None:
         behind = f"{micros(late.behind_us, glyphs)} {glyphs.micro}s"
+        where = "" if frame.is_narrow else f" enters {late.phase}"
         text = (
-            f" {glyphs.warning} rank {late.rank} keeps the others waiting: {behind} behind the median rank, "
-            f"last in {late.rounds} of {late.judged} arrivals"
+            f" {glyphs.warning} rank {late.rank} is late:{where} {behind} after the median rank, "
+            f"last in {late.rounds} of {late.judged} rounds"
         )
         return fitted((Run(text, "late"),), frame.width)
     if snapshot.arrivals_judged:
-        text = (
-            f" {glyphs.done} no rank keeps the others waiting ({snapshot.arrivals_judged} arrivals compared)"
-        )
+        text = f" {glyphs.done} no rank is late ({snapshot.arrivals_judged} arrivals compared)"
         return fitted((Run(text, "dim"),), frame.width)
     if snapshot.dispatch is not None or snapshot.combine is not None:
         text = " who is late cannot be told: this job reports durations, not arrivals"

@@ -16,14 +16,15 @@ from morimon.draw.page import Frame, Page, Spot
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.table import Cell, Column, Table, fit, widest
 from morimon.draw.units import gbps, lateness, micros, tokens
+from morimon.model.events import Failure
 from morimon.store.snapshot import PhaseFigures, RankSnapshot, RunSnapshot
 from morimon.views.rank_fields import FIELDS, doing, ordered
 from morimon.views.rank_filter import EVERY_RANK, RankFilter
-from morimon.views.rank_graph import LEAST_HEIGHT, Figure, curves, rank_graph, settle
+from morimon.views.rank_graph import LEAST_HEIGHT, Curves, Figure, curves, rank_graph, settle
 from morimon.views.rank_summary import summary, verdict
 
 _PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
-_GRAPH_MOST = 16
+_GRAPH_MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class RanksState:
     figure: Figure = "latency"
     axes: tuple[Axis | None, Axis | None] = (None, None)
     sparks: tuple[Axis | None, Axis | None] = (None, None)
+    curves: tuple[Curves, Curves] | None = None
+    """What the graph shows; `settled_state` derives it together with its axes."""
+
+    def staying(self) -> RanksState:
+        """The same without following."""
+        return replace(self, follow=False)
 
 
 def worst_rank(snapshot: RunSnapshot) -> int | None:
@@ -79,7 +86,7 @@ def settled_state(snapshot: RunSnapshot, state: RanksState, now_s: float) -> Ran
         settled(axis, *limits, now_s) if limits else axis
         for axis, limits in zip(state.sparks, _spark_limits(snapshot.ranks), strict=True)
     )
-    return replace(state, axes=settle(state.axes, both, now_s), sparks=(sparks[0], sparks[1]))
+    return replace(state, axes=settle(state.axes, both, now_s), sparks=(sparks[0], sparks[1]), curves=both)
 
 
 def _spark_limits(ranks: Sequence[RankSnapshot]) -> list[tuple[float, float] | None]:
@@ -91,22 +98,22 @@ def _spark_limits(ranks: Sequence[RankSnapshot]) -> list[tuple[float, float] | N
 
 
 def build(snapshot: RunSnapshot, frame: Frame, state: RanksState | None = None) -> Page:
-    """The page; without a state it shows all ranks in their order, with axes that fit this snapshot."""
+    """The page of a settled state; without one, all ranks in their order, with axes that fit this snapshot."""
     if state is None:
         state = settled_state(snapshot, RanksState(), 0.0)
     ranks = chosen_ranks(snapshot, state)
     chosen = selection(snapshot, state)
     table = fit(_columns(snapshot, frame), frame.width, frame.glyphs, gap=1 if frame.is_narrow else 2)
     head, spots = _head(snapshot, frame, state, table, len(ranks))
-    rows = RankRows(ranks, table, state)
     total = _total(snapshot, table)
     cursor = next((i for i, rank in enumerate(ranks) if rank.rank == chosen), None)
-    room = None if frame.height is None else frame.height - len(head) - 1 - len(rows)
+    room = None if frame.height is None else frame.height - len(head) - 1 - len(ranks)
     graph: tuple[Line, ...] = ()
-    if chosen is not None and (height := _graph_height(frame, room)) >= LEAST_HEIGHT:
-        both = curves(snapshot.ranks, chosen, state.figure)
-        graph = rank_graph(snapshot, both, state.axes, chosen, state.figure, frame, height)
-    return Page(head, rows, (total, *graph), cursor, spots)
+    if chosen is not None and state.curves and (height := _graph_height(frame, room)) >= LEAST_HEIGHT:
+        graph = rank_graph(snapshot, state.curves, state.axes, chosen, state.figure, frame, height)
+    if room is None or room >= len(graph):
+        return Page(head, RankRows(ranks, table, state, snapshot.failure, total), graph, cursor, spots)
+    return Page(head, RankRows(ranks, table, state, snapshot.failure), (total, *graph), cursor, spots)
 
 
 def _graph_height(frame: Frame, room: int | None) -> int:
@@ -171,42 +178,48 @@ def _columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
             most=24,
         ),
         Column("combine", micro, time_width, group="combine", priority=2, role="combine", sortable=True),
-        Column("combine_gbps", "GB/s", 6, group="combine", priority=1, role="combine", sortable=True),
+        Column("combine_gbps", "GB/s", 7, group="combine", priority=1, role="combine", sortable=True),
         Column("combine_rdma", "rdma", 6, group="combine", priority=12, role="combine", sortable=True),
         Column(
             "combine_rounds", "rounds", 8, right=False, priority=7, group="combine", role="combine", most=24
         ),
-        Column("note", "", 7, right=False, group=" "),
+        Column("note", "", 7, right=False, group="combine"),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class RankRows:
-    """The rows of the table, made when they come into sight."""
+    """The rows of the table, made when they come into sight; `total` is the last of them where all have room."""
 
     ranks: Sequence[RankSnapshot]
     table: Table
     state: RanksState
+    failure: Failure | None
+    total: Line | None = None
 
     def __len__(self) -> int:
-        """How many ranks the filter kept."""
-        return len(self.ranks)
+        """How many ranks the filter kept, and the total."""
+        return len(self.ranks) + (self.total is not None)
 
     def line(self, index: int) -> Line:
         """The row of one rank."""
-        return self.table.row(rank_cells(self.ranks[index], self.table, self.state))
+        if index == len(self.ranks) and self.total is not None:
+            return self.total
+        return self.table.row(rank_cells(self.ranks[index], self.table, self.state, self.failure))
 
 
-def rank_cells(rank: RankSnapshot, table: Table, state: RanksState) -> dict[str, Cell]:
+def rank_cells(
+    rank: RankSnapshot, table: Table, state: RanksState, failure: Failure | None = None
+) -> dict[str, Cell]:
     """What each column shows of a rank."""
     glyphs = table.glyphs
-    mark, note, trouble = _trouble(rank, glyphs)
+    mark, note, trouble = _trouble(rank, glyphs, is_first=failure is not None and failure.rank == rank.rank)
     cells: dict[str, Cell] = {
         "mark": Run(mark, trouble),
         "rank": Run(str(rank.rank), trouble),
         "node": _whole(rank.node, glyphs),
         "pid": _whole(rank.pid, glyphs),
-        "phase": _phase(rank),
+        "phase": _phase(rank, trouble),
         "round": _whole(rank.round, glyphs),
         "recv": tokens(rank.recv_tokens, glyphs),
         "rdma": tokens(rank.rdma_tokens_algo, glyphs),
@@ -237,20 +250,21 @@ def _spark(figures: PhaseFigures, axis: Axis | None, key: str, table: Table) -> 
     return spark(figures.latencies_us, width, axis.low, axis.high, table.glyphs)
 
 
-def _trouble(rank: RankSnapshot, glyphs: Glyphs) -> tuple[str, str, Role]:
+def _trouble(rank: RankSnapshot, glyphs: Glyphs, *, is_first: bool) -> tuple[str, str, Role]:
     """Mark in front, word behind, and role of a rank's row."""
+    if is_first:
+        return glyphs.failed, f"{glyphs.late} first", "failed"
     if rank.state == "failed":
         how = f"sig {rank.signal}" if rank.signal else f"exit {rank.exitcode}" if rank.exitcode else "failed"
-        return glyphs.failed, how, "failed"
+        return glyphs.failed, how, "warning"
     if rank.is_late:
         return glyphs.warning, f"{glyphs.late} late", "late"
     return "", "", "text"
 
 
-def _phase(rank: RankSnapshot) -> Run:
+def _phase(rank: RankSnapshot, trouble: Role) -> Run:
     word = doing(rank)
-    role: Role = "failed" if word == "failed" else _PHASE_ROLES.get(word, "dim")
-    return Run(word, role)
+    return Run(word, trouble if word == "failed" else _PHASE_ROLES.get(word, "dim"))
 
 
 def _whole(value: int | None, glyphs: Glyphs) -> str:
@@ -261,8 +275,7 @@ def _total(snapshot: RunSnapshot, table: Table) -> Line:
     """The row under the ranks: sums of tokens over all of them, filtered or not."""
     glyphs = table.glyphs
     cells: dict[str, Cell] = {
-        "phase": "all",
-        "rank": str(len(snapshot.ranks)),
+        "rank": "all",
         "recv": tokens(snapshot.recv_tokens_total, glyphs),
         "rdma": tokens(snapshot.rdma_tokens_algo_total, glyphs),
     }

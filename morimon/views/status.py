@@ -104,7 +104,7 @@ def failure_line(failure: Failure, glyphs: Glyphs) -> Line:
     how = failure.signal or (f"exit code {failure.exitcode}" if failure.exitcode is not None else "")
     cause = sanitised(failure.cause)
     how = f" ({how})" if how and how not in cause else ""
-    return (Run(f" {glyphs.failed} {who} failed first: ", "failed"), Run(cause + how, "failed"))
+    return (Run(f" {glyphs.failed} {who} failed first: {cause}{how}", "failed"),)
 
 
 def _command(snapshot: RunSnapshot) -> str:
@@ -140,7 +140,7 @@ def _moving(snapshot: RunSnapshot, viewing: Viewing, frame: Frame) -> Line:
         runs += [Run(f"{done}/{total} "), *progress(share, 14, glyphs), Run(f" {share * 100:3.0f} %  ")]
     elif done is not None:
         runs.append(Run(f"{tokens(done, glyphs)} done  "))
-    if snapshot.eta_s is not None and snapshot.state == "running":
+    if snapshot.eta_s is not None and snapshot.state == "running" and done != total:
         runs.append(Run(f"{duration(snapshot.eta_s)} left  "))
     runs.append(Run(duration(snapshot.elapsed_s), "dim"))
     return merged(runs)

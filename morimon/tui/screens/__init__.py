@@ -22,4 +22,6 @@ class ScreenInfo:
 
 SCREENS: tuple[ScreenInfo, ...] = (
     ScreenInfo("ranks", "1", "Ranks", "morimon.tui.screens.ranks", "RanksScreen"),
+    ScreenInfo("system", "5", "System", "morimon.tui.screens.system", "SystemScreen"),
+    ScreenInfo("log", "6", "Log", "morimon.tui.screens.log", "LogScreen"),
 )

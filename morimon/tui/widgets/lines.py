@@ -40,6 +40,7 @@ class LinesView(Widget):
     def __init__(self, palette: Palette) -> None:
         super().__init__()
         self._palette = palette
+        self._styles: tuple[dict[str, Style], dict[str, Style]] | None = None
         self._page = Page()
         self._rows: list[_Row] = []
         self._strips: dict[int, Strip] = {}
@@ -63,7 +64,7 @@ class LinesView(Widget):
     def use(self, palette: Palette) -> None:
         """Take other styles."""
         self._palette = palette
-        self._strips.clear()
+        self._forget_styles()
         self.refresh()
 
     def show(self, page: Page) -> int:
@@ -126,7 +127,14 @@ class LinesView(Widget):
     def _strip(self, y: int) -> Strip:
         width = self.size.width
         row = self._rows[y] if y < len(self._rows) else _Row()
-        styles = self._palette.on_cursor if row.on_cursor else self._palette.styles
+        if self._styles is None:
+            ground = self.rich_style
+            plain_styles, cursor_styles = self._palette.styles, self._palette.on_cursor
+            self._styles = (
+                {role: ground + style for role, style in plain_styles.items()},
+                {role: ground + style for role, style in cursor_styles.items()},
+            )
+        styles = self._styles[row.on_cursor]
         segments = [Segment(text, styles[role]) for text, role in fitted(row.line, width)]
         strip = Strip(segments).adjust_cell_length(width, styles["text"])
         if (selection := self.text_selection) is not None and (span := selection.get_span(y)) is not None:
@@ -145,6 +153,10 @@ class LinesView(Widget):
     def notify_style_update(self) -> None:
         """Forget strips of the old styles."""
         super().notify_style_update()
+        self._forget_styles()
+
+    def _forget_styles(self) -> None:
+        self._styles = None
         self._strips.clear()
 
     def on_resize(self) -> None:
