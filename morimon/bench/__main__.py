@@ -23,7 +23,8 @@ def main(argv: list[str]) -> int:
                 f"The {options.ep.kernel_type} job runs on one node: start torchrun with --nnodes 1."
             )
     except OptionsError as error:
-        print(f"morimon.bench: error: {error}", file=sys.stderr)
+        if os.environ.get("RANK", "0") == "0":  # once is enough
+            print(f"morimon.bench: error: {error}", file=sys.stderr)
         return 2
 
     # Only now, so that bad options are refused without the seconds that torch takes.

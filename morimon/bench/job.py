@@ -107,7 +107,6 @@ class Job:
     def _stress(self) -> None:
         self._lead("Stress Test")
         for printed in range(self._options.rounds):
-            self._lead(f"Round {printed} begin")
             self._round(printed)
             self._progress(printed + 1, self._options.rounds)
 
@@ -126,8 +125,8 @@ class Job:
         if not self._told or options.cmd == "stress":
             self._probe.tokens(recv, algo)
             self._probe.traffic(routed.to_rank.tolist(), routed.to_expert.tolist())
-        if not self._told:
             self._say(f"rank {rank} recv {recv} tokens")
+        if not self._told:
             self._lead("Node 0 Dispatch Pass")
         self._done("dispatch", told, arrival.latency_us, recv, algo)
 
