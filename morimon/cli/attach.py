@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from morimon.cli.headless import Refused, leave, open_screens, report, run_folder, wants_screen
+from morimon.cli.headless import Refused, leave, open_screens, readable, report, run_folder, wants_screen
 from morimon.cli.runs import print_runs
 from morimon.hub.control import ensure_hub
 from morimon.hub.launch import LaunchError
@@ -43,7 +43,7 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
     _revive(folder)
     if once:
         width = shutil.get_terminal_size((_PAPER_COLUMNS, 0)).columns
-        events = recorded(folder.events_path, folder)
+        events = readable(recorded(folder.events_path, folder))
         print_lines(sys.stdout, screen_lines(events, screen, width, glyphs_for(sys.stdout.encoding)))
         return
     if wants_screen(headless=headless, as_json=as_json):

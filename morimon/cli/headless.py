@@ -13,7 +13,7 @@ from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchError
 from morimon.model.events import RecordEvent
 from morimon.report.exits import ExitCode, exit_code
-from morimon.report.follow import ending, follow
+from morimon.report.follow import NotARecordError, ending, follow
 from morimon.report.reporters import JsonReporter, TextReporter, say
 from morimon.runs.folder import RunFolder, default_runs_dir
 from morimon.runs.listing import UnknownRunError, find_run
@@ -50,7 +50,7 @@ def report(events: Iterator[RecordEvent], folder: Path, *, as_json: bool) -> Run
     """Print a run on standard output, to the end of its events; a record that cannot be read is refused."""
     reporter = JsonReporter(sys.stdout) if as_json else TextReporter(sys.stdout, sys.stderr, folder)
     try:
-        return follow(_readable(events), reporter)
+        return follow(readable(events), reporter)
     except LaunchError as error:
         say(sys.stderr, f"the run's hub is gone and no other can be had: {error}")
         sys.exit(ExitCode.FAILED)
@@ -81,8 +81,11 @@ def leave(snapshot: RunSnapshot, *, interrupted: bool = False) -> NoReturn:
     sys.exit(exit_code(snapshot.state, interrupted=interrupted))
 
 
-def _readable(events: Iterator[RecordEvent]) -> Iterator[RecordEvent]:
+def readable(events: Iterator[RecordEvent]) -> Iterator[RecordEvent]:
+    """The same events; Refused where they cannot be read."""
     try:
         yield from events
     except OSError as error:
-        raise Refused(f"{error.filename or 'The record'} cannot be read: {error.strerror}.") from None
+        raise Refused(f"{error.filename} cannot be read: {error.strerror}.") from None
+    except NotARecordError as error:
+        raise Refused(str(error)) from None

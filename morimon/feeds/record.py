@@ -38,10 +38,13 @@ class RecordReader:
         self._file.close()
 
     def read(self) -> list[RecordEvent]:
-        """The events that follow; empty once there is nothing new. Raises OSError where the file cannot be read."""
-        while piece := self._file.read(PIECE_BYTES):
-            if events := self._take(piece):
-                return events
+        """The events that follow; empty once there is nothing new. OSError, with its path, where it cannot be read."""
+        try:
+            while piece := self._file.read(PIECE_BYTES):
+                if events := self._take(piece):
+                    return events
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
         return []
 
     def _take(self, piece: bytes) -> list[RecordEvent]:

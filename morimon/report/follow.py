@@ -10,14 +10,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from morimon.feeds.record import RecordReader
 from morimon.hub.control import ensure_hub
 from morimon.model.codec import decode
-from morimon.model.events import Configured, Dropped, Note, Progress, RecordEvent, RunEnded
+from morimon.model.events import Dropped, Note, PhaseDone, Progress, RecordEvent, RunEnded, RunHeader
 from morimon.runs.folder import RunFolder
 from morimon.runs.listing import run_info
 from morimon.store.snapshot import RunSnapshot
@@ -31,14 +31,16 @@ _TAIL_BYTES = 1 << 16
 _PARTS = 10
 _LEAST_S = 1.0
 _MOST_S = 10.0
-"""A progress line comes with every tenth of the work, but not more often and not more seldom than these."""
+"""A progress line comes with the first figures and with every tenth of the work, but not more often and not more seldom
+than these.
+"""
 
 
 class Reporter(Protocol):
     """Prints what a follower finds."""
 
     def header(self, snapshot: RunSnapshot) -> None:
-        """The job has told its configuration, or there is something to print before it did."""
+        """The job has told its first figures, and its configuration before them; or there is something else to print."""
 
     def progress(self, snapshot: RunSnapshot) -> None:
         """A progress line is due."""
@@ -59,9 +61,12 @@ class Pace:
 
     newest_ns: int | None = None
     newest_done: int = 0
+    first_figures: Literal["awaited", "there", "told"] = "awaited"
 
     def is_due(self, event: RecordEvent) -> bool:
         """Whether a line follows this event."""
+        if self.first_figures == "awaited" and isinstance(event, PhaseDone) and event.round >= 0:
+            self.first_figures = "there"
         if self.newest_ns is None:
             self.newest_ns = event.t_ns
         waited_s = (event.t_ns - self.newest_ns) / 1e9
@@ -71,9 +76,11 @@ class Pace:
                 self.newest_done = 0
             step = max((event.total or 0) / _PARTS, 1)
             tenth = event.total is not None and event.done - self.newest_done >= step
-            due = due or event.done == event.total or (tenth and waited_s >= _LEAST_S)
+            first = self.first_figures == "there"
+            due = due or first or event.done == event.total or (tenth and waited_s >= _LEAST_S)
             if due:
                 self.newest_done = event.done
+                self.first_figures = "told" if first else self.first_figures
         if due:
             self.newest_ns = event.t_ns
         return due
@@ -90,7 +97,7 @@ def follow(events: Iterator[RecordEvent], reporter: Reporter) -> RunSnapshot:
         if isinstance(event, Dropped):
             reporter.dropped(event)
         due = pace.is_due(event)
-        if not introduced and (due or isinstance(event, Configured | RunEnded)):
+        if not introduced and (due or isinstance(event, PhaseDone | RunEnded)):
             introduced = True
             reporter.header(store.snapshot())
         if due and not isinstance(event, RunEnded):
@@ -99,17 +106,25 @@ def follow(events: Iterator[RecordEvent], reporter: Reporter) -> RunSnapshot:
     return store.snapshot()
 
 
+class NotARecordError(Exception):
+    """The file is no record of a run; the message is a sentence."""
+
+
 def recorded(path: Path, folder: RunFolder) -> Iterator[RecordEvent]:
-    """What a record holds now, to the run's end where it is known. Raises OSError."""
+    """What a record holds now, to the run's end where it is known. Raises OSError and NotARecordError."""
     reader = RecordReader(path)
     newest_ns = 0
     try:
-        while events := reader.read():
+        events = reader.read()
+        if not events or not isinstance(events[0], RunHeader):
+            raise NotARecordError(f"{path} is no record of a run: it does not begin with a header.")
+        while events:
             for event in events:
                 newest_ns = max(newest_ns, event.t_ns)
                 yield event
                 if isinstance(event, RunEnded):
                     return
+            events = reader.read()
     finally:
         reader.close()
     if _is_lost(folder):

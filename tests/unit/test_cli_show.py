@@ -1,0 +1,175 @@
+"""run, attach, replay and runs on the command line: what is refused, and how; lists; pruning; replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from morimon.cli.headless import Refused
+from morimon.cli.main import cli
+from morimon.cli.run import launch_spec
+from tests.support.records import Plan, make_record
+
+
+@pytest.fixture(autouse=True)
+def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "runs"
+    monkeypatch.setenv("MORIMON_RUNS_DIR", str(path))
+    return path
+
+
+def call(*args: str) -> Result:
+    return CliRunner().invoke(cli, args)
+
+
+def record(runs_dir: Path, run_id: str, plan: Plan | None = None) -> Path:
+    return make_record(plan or Plan(rounds=5, run_id=run_id)).write(runs_dir / run_id)
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (["run", "--nproc", "0"], "--nproc 0"),
+        (["run", "--nproc", "-3", "--", "x.py"], "--nproc -3"),
+        (["run", "--num-experts", "30"], "30 experts"),
+        (["run", "--num-experts-per-token", "300"], "300"),
+        (["run", "--backend", "smoke-signals"], "smoke-signals"),
+        (["run", "--routing", "tarot"], "tarot"),
+        (["run", "--rounds", "many"], "many"),
+        (["run", "--no-such-option"], "--no-such-option"),
+        (["run", "--python", "python3"], "--python"),
+        (["run", "--"], "after --"),
+        (["run", "--", "no-such-script.py"], "no-such-script.py"),
+        (["run", "--", "no-such-program", "-x"], "no-such-program"),
+        (["run", "--log-dir", "/tmp", "--python", sys.executable, "--", __file__], "--log-dir"),
+        (["attach", "beef"], "beef"),
+        (["attach", "4194305"], "4194305"),
+        (["replay", "beef"], "beef"),
+        (["replay", "nothing.jsonl"], "nothing.jsonl"),
+        (["replay", "/proc/self/mem"], "/proc/self/mem"),
+        (["replay", ".."], ".."),
+        (["replay", __file__], "no record"),
+        (["replay", "/dev/null"], "/dev/null"),
+        (["runs", "--keep", "3"], "--prune"),
+        (["runs", "--prune", "--older-than", "soon"], "soon"),
+        (["runs", "--prune", "--keep", "-1"], "-1"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(args: list[str], word: str) -> None:
+    result = call(*args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("morimon: ")
+    assert word in result.stderr
+
+
+def test_nothing_is_left_of_a_refused_run(runs_dir: Path) -> None:
+    call("run", "--", "no-such-script.py")
+    assert not runs_dir.exists() or not list(runs_dir.iterdir())
+
+
+def test_what_stands_after_the_dashes_decides_what_starts() -> None:
+    builtin = launch_spec(None, None, None, ("--rounds", "5"))
+    assert (builtin.kind, builtin.nproc, builtin.argv) == ("builtin", 8, ("--rounds", "5"))
+    script = launch_spec(("train.py", "--nproc", "3"), 4, "py", ("--nnodes", "2"))
+    assert (script.kind, script.nproc, script.python) == ("script", 4, "py")
+    assert (script.argv, script.torchrun_options) == (("train.py", "--nproc", "3"), ("--nnodes", "2"))
+    whole = launch_spec(("torchrun", "x.py"), None, None, ())
+    assert (whole.kind, whole.nproc, whole.argv) == ("command", None, ("torchrun", "x.py"))
+    assert launch_spec(("-m", "train"), None, None, ()).nproc == 1
+    with pytest.raises(Refused):
+        launch_spec((), None, None, ())
+
+
+def test_help_lists_the_jobs_own_options() -> None:
+    result = call("run", "--help")
+    assert result.exit_code == 0
+    for option in ("--nproc", "--headless", "--json", "--python", "--routing", "--slow-rank"):
+        assert option in result.stdout
+
+
+def test_replay_by_id_prefix_folder_and_file(runs_dir: Path, tmp_path: Path) -> None:
+    folder = record(runs_dir, "4f2a")
+    loose = tmp_path / "kept.record"
+    loose.write_bytes((folder / "events.jsonl").read_bytes())
+    outputs = {
+        call("replay", name, "--json").stdout
+        for name in ("4f2a", "4f", str(folder), str(folder / "events.jsonl"), str(loose))
+    }
+    assert len(outputs) == 1
+    assert json.loads(outputs.pop().splitlines()[-1])["ok"] is True
+    text = call("replay", "4f2a")
+    assert text.exit_code == 0
+    assert "finished after" in text.stdout
+
+
+def test_replay_of_a_failed_run_fails(runs_dir: Path) -> None:
+    record(runs_dir, "dead", Plan(killed=(1, 3), run_id="dead"))
+    result = call("replay", "dead")
+    assert result.exit_code == 1
+    assert "rank 1 failed first: killed by SIGKILL" in result.stdout
+
+
+def test_a_run_that_nobody_saw_end_is_lost(runs_dir: Path) -> None:
+    record(runs_dir, "gone", Plan(ends=False, host=socket.gethostname(), run_id="gone"))
+    result = call("replay", "gone", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout.splitlines()[-1])["state"] == "lost"
+    attached = call("attach", "gone", "--json")
+    assert attached.stdout == result.stdout
+
+
+def test_one_screen_on_paper(runs_dir: Path) -> None:
+    record(runs_dir, "4f2a")
+    result = call("attach", "4f2a", "--once", "--screen", "ranks")
+    assert result.exit_code == 0
+    rows = [
+        line.split()[0].strip("!") or line.split()[1] for line in result.stdout.splitlines() if line.strip()
+    ]
+    assert [row for row in rows if row.isdecimal()][:8] == [str(r) for r in range(8)]
+    assert "\x1b" not in result.stdout
+
+
+def test_list_and_prune(runs_dir: Path) -> None:
+    assert "no runs" in call("runs").stderr
+    for run_id in ("aa01", "aa02", "aa03"):
+        record(runs_dir, run_id)
+    assert "no job runs" in call("attach").stderr
+    listed = [json.loads(line) for line in call("runs", "--json").stdout.splitlines()]
+    assert {run["id"] for run in listed} == {"aa01", "aa02", "aa03"}
+    assert {run["type"] for run in listed} == {"listed"}
+    assert all(run["state"] == "ended" and run["ranks"] == 8 for run in listed)
+    lines = call("runs").stdout.splitlines()
+    assert lines[0].split() == ["id", "state", "started", "ranks", "size", "host", "command"]
+    assert len(lines) == 4
+    assert call("runs", "--prune").exit_code == 0
+    assert len(list(runs_dir.iterdir())) == 3
+    pruned = call("runs", "--prune", "--keep", "1")
+    assert len(list(runs_dir.iterdir())) == 1
+    assert "removed 2 runs" in pruned.stderr
+
+
+def test_without_torch_run_says_how_to_get_it_and_replay_works(runs_dir: Path, tmp_path: Path) -> None:
+    record(runs_dir, "4f2a")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['torch'] = None\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    def morimon(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "morimon", *args], env=env, capture_output=True, text=True, check=False
+        )
+
+    refused = morimon("run", "--headless")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "pip install torch" in refused.stderr
+    assert morimon("replay", "4f2a").returncode == 0
+    assert morimon("attach", "4f2a", "--once").returncode == 0
