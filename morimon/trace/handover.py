@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from morimon.trace.model import Spans, Threads, Trace, TraceError
+from morimon.trace.model import Intervals, Spans, Threads, Trace, TraceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +21,9 @@ NPY_HEADER = 128
 TABLE = "trace.json"
 SPANS = ("start_ns", "end_ns", "slot", "thread", "iteration", "role", "idle")
 THREADS = ("process", "tid", "role")
-COLUMNS = {"spans": SPANS, "threads": THREADS}
-PLAIN = tuple(f for f in Trace.__struct_fields__ if f not in ("spans", "threads"))
+INTERVALS = ("row", "slot", "start_ns", "end_ns")
+COLUMNS = {"spans": SPANS, "threads": THREADS, "intervals": INTERVALS}
+PLAIN = tuple(f for f in Trace.__struct_fields__ if f not in COLUMNS)
 
 
 class _Table(msgspec.Struct):
@@ -65,7 +66,10 @@ def open_saved(folder: str | Path) -> Trace:
         }
         spans = Spans(**columns["spans"])
         threads = Threads(**columns["threads"], name=table.thread_names)
-        return msgspec.convert(table.trace | {"spans": spans, "threads": threads}, Trace)
+        intervals = Intervals(**columns["intervals"])
+        return msgspec.convert(
+            table.trace | {"spans": spans, "threads": threads, "intervals": intervals}, Trace
+        )
     except FileNotFoundError as error:
         raise TraceError(f"{folder}: no loaded trace there, or not yet ({error.filename})") from error
     except (OSError, ValueError) as error:

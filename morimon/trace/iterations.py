@@ -52,7 +52,9 @@ def number(
         boundaries = _boundaries(end[by_warp[at - 1]], start[by_warp[at]])
     else:
         boundaries = _by_repetition(start, end, slot, thread)
-    return np.searchsorted(boundaries, start, side="right")
+    first = np.searchsorted(start, boundaries).tolist()
+    sizes = np.diff([0, *first, start.size])
+    return np.repeat(np.arange(sizes.size), sizes)
 
 
 def _single_slot(warp: Ints, slot: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from morimon.trace.families import BARRIERS
 from morimon.trace.group import firsts, unions
-from morimon.trace.model import Bar, Lane, Timeline
+from morimon.trace.model import Bar, Intervals, Lane, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,48 +24,35 @@ if TYPE_CHECKING:
 LANES: tuple[Lane, ...] = ("inter", "intra", "serial", "other")
 
 
-class Intervals:
-    """Union intervals of every (iteration, slot), in order of both and of start.
-
-    row: index of the iteration in whatever table numbered them; slot; start_ns, end_ns.
-    """
-
-    def __init__(self, row: Ints, slot: NDArray[np.int32], start_ns: Ints, end_ns: Ints, slots: int) -> None:
-        """All arrays one entry a span, in order of start; spans whose row is -1 are left out."""
-        if (row < 0).any():
-            kept = row >= 0
-            row, slot, start_ns, end_ns = row[kept], slot[kept], start_ns[kept], end_ns[kept]
-        key, self.start_ns, self.end_ns = unions(row * slots + slot, start_ns, end_ns)
-        self.row, self.slot = np.divmod(key, slots)
-
-    def hull(self, rows: int) -> tuple[Ints, Ints]:
-        """First start and last end of every row; every row must have an interval."""
-        first = np.searchsorted(self.row, np.arange(rows))
-        return np.minimum.reduceat(self.start_ns, first), np.maximum.reduceat(self.end_ns, first)
-
-    def covered(self, rows: int, slots: Sequence[int]) -> Ints:
-        """Time in which any of `slots` is open, a row."""
-        at = np.flatnonzero(np.isin(self.slot, slots))
-        at = at[np.lexsort((self.start_ns[at], self.row[at]))]
-        row, start, end = unions(self.row[at], self.start_ns[at], self.end_ns[at])
-        return np.bincount(row, end - start, rows).astype(np.int64)
+def intervals_of(
+    row: Ints, slot: NDArray[np.int32], start_ns: Ints, end_ns: Ints, slots: Sequence[Slot]
+) -> Intervals:
+    """Unions of spans by (row, slot). All arrays one entry a span, in order of start."""
+    key, start, end = unions(row * len(slots) + slot, start_ns, end_ns)
+    return Intervals(*np.divmod(key, max(len(slots), 1)), start, end)
 
 
-def of_trace(trace: Trace) -> Intervals:
-    """Intervals of a trace, their rows being indices into trace.iterations."""
-    return Intervals(
-        iteration_rows(trace), trace.spans.slot, trace.spans.start_ns, trace.spans.end_ns, len(trace.slots)
-    )
+def hull(intervals: Intervals, rows: int) -> tuple[Ints, Ints]:
+    """First start and last end of every row; every row must have an interval."""
+    first = np.searchsorted(intervals.row, np.arange(rows))
+    return np.minimum.reduceat(intervals.start_ns, first), np.maximum.reduceat(intervals.end_ns, first)
+
+
+def covered(intervals: Intervals, rows: int, slots: Sequence[int]) -> Ints:
+    """Time in which any of `slots` is open, a row."""
+    at = np.flatnonzero(np.isin(intervals.slot, slots))
+    at = at[np.lexsort((intervals.start_ns[at], intervals.row[at]))]
+    row, start, end = unions(intervals.row[at], intervals.start_ns[at], intervals.end_ns[at])
+    return np.bincount(row, end - start, rows).astype(np.int64)
 
 
 def iteration_rows(trace: Trace) -> Ints:
-    """Index into trace.iterations for every span, -1 for those in none."""
+    """Index into trace.iterations for every span."""
     base = np.zeros(len(trace.processes), np.int64)
     for i, iteration in enumerate(trace.iterations):
         if iteration.number == 0:
             base[iteration.process] = i
-    number = trace.spans.iteration
-    return np.where(number >= 0, base[trace.threads.process[trace.spans.thread]] + number, -1)
+    return base[trace.threads.process[trace.spans.thread]] + trace.spans.iteration
 
 
 def in_lane(slots: Sequence[Slot], lane: Lane) -> list[int]:
@@ -75,7 +63,7 @@ def in_lane(slots: Sequence[Slot], lane: Lane) -> list[int]:
 def overlap(intervals: Intervals, slots: Sequence[Slot], rows: int) -> list[float | None]:
     """Time with an inter and an intra span open ÷ time with either, a row; None without inter spans."""
     inter, intra = in_lane(slots, "inter"), in_lane(slots, "intra")
-    a, b, either = (intervals.covered(rows, chosen) for chosen in (inter, intra, inter + intra))
+    a, b, either = (covered(intervals, rows, chosen) for chosen in (inter, intra, inter + intra))
     has = np.zeros(rows, bool)
     has[intervals.row[np.isin(intervals.slot, inter)]] = True
     return [
@@ -101,11 +89,12 @@ def in_barriers(intervals: Intervals, slots: Sequence[Slot], rows: int) -> list[
 def timeline(trace: Trace, process: int, number: int) -> Timeline:
     """The Gantt of one iteration. Raises KeyError if there is none of that number."""
     iteration = find_iteration(trace, process, number)
-    spans = trace.spans
+    spans, every = trace.spans, trace.intervals
     inside = np.flatnonzero((spans.iteration == number) & (trace.threads.process[spans.thread] == process))
     slot, thread, idle = spans.slot[inside], spans.thread[inside], spans.idle[inside]
-    start, end = spans.start_ns[inside], spans.end_ns[inside]
-    intervals = Intervals(np.zeros(inside.size, np.int64), slot, start, end, len(trace.slots))
+    index = trace.iterations.index(iteration)
+    a, b = np.searchsorted(every.row, [index, index + 1]).tolist()
+    intervals = Intervals(every.row[a:b], every.slot[a:b], every.start_ns[a:b], every.end_ns[a:b])
     bars = []
     for code in np.unique(slot).tolist():
         mine = intervals.slot == code
@@ -129,16 +118,12 @@ def timeline(trace: Trace, process: int, number: int) -> Timeline:
     placed: list[Bar] = []
     depth: dict[Lane, int] = {}
     for lane in LANES:
-        mine_ = [bar for bar in bars if trace.slots[bar.slot].lane == lane]
-        row = rows(
-            np.array([b.start_ns for b in mine_], np.int64), np.array([b.end_ns for b in mine_], np.int64)
-        )
-        placed += [
-            Bar(b.slot, r, b.start_ns, b.end_ns, b.first_ns, b.intervals, b.warps, b.idle)
-            for b, r in zip(mine_, row.tolist(), strict=True)
-        ]
-        if mine_:
-            depth[lane] = int(row.max()) + 1
+        inside_lane = [bar for bar in bars if trace.slots[bar.slot].lane == lane]
+        starts, ends = ([getattr(bar, key) for bar in inside_lane] for key in ("start_ns", "end_ns"))
+        places = rows(np.array(starts, np.int64), np.array(ends, np.int64)).tolist()
+        placed += [replace(bar, row=place) for bar, place in zip(inside_lane, places, strict=True)]
+        if places:
+            depth[lane] = max(places) + 1
     placed.sort(key=lambda bar: (bar.start_ns, -bar.end_ns))
     return Timeline(iteration, tuple(placed), _concurrent(intervals, trace.slots), depth)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from morimon.trace import families, findings, iterations, roles
-from morimon.trace.group import above_the_others, firsts
-from morimon.trace.lanes import Intervals, in_barriers, overlap
-from morimon.trace.model import Clock, Iteration, Process, Spans, Threads, Trace
+from morimon.trace.group import above_the_others, distinct
+from morimon.trace.lanes import hull, in_barriers, intervals_of, overlap
+from morimon.trace.model import Clock, Intervals, Iteration, Process, Spans, Threads, Trace
 from morimon.trace.names import file_name, rank_of
 from morimon.trace.pair import pair
 from morimon.trace.read import EXACT_US, read
@@ -135,12 +136,13 @@ class _Analysis:
             threads=self.threads,
             spans=spans,
             iterations=tuple(self.iterations),
+            intervals=self.intervals,
             findings=(),
             clock=_clock(self.reading.metadata),
             metadata=_small(self.reading.metadata),
         )
         self.found += findings.of_slow_warps(slow_warps(trace), self.threads, self.slots)
-        return _with_findings(trace, self.found)
+        return replace(trace, findings=tuple(self.found))
 
     def _one(self, p: int, label: str, rank: int | None, mine: Ints) -> None:
         """Family, iterations, roles and findings of one process, whose spans are `mine`."""
@@ -166,18 +168,12 @@ class _Analysis:
         )
         if verdict.family == "unknown" or not mine.size:
             return
-        members = np.flatnonzero(self.threads.process == p)
-        first_ns, first_slot = np.full(members.size, -1), np.full(members.size, -1)
-        place = np.searchsorted(members, thread)
-        first_ns[place[::-1]], first_slot[place[::-1]] = start[::-1], slot[::-1]
-        logged_any = first_slot >= 0
+        first = np.full(len(self.threads), -1)
+        first[thread[::-1]] = np.arange(mine.size)[::-1]
+        members = np.flatnonzero(first >= 0)
+        first = first[members]
         self.found += findings.of_ring(
-            self.calls[members][logged_any],
-            first_ns[logged_any],
-            first_slot[logged_any],
-            int(end.max()),
-            self.slots,
-            p,
+            self.calls[members], start[first], slot[first], int(end.max()), self.slots, p
         )
         self.found += findings.of_warps(self.threads.tid[members], p)
         self.found += findings.of_gaps(start, end, p)
@@ -185,19 +181,23 @@ class _Analysis:
     def _iterations(self, per_span: NDArray[np.int32]) -> None:
         """The table of iterations of all processes, and which of them are whole."""
         if not per_span.size:
+            nothing = np.zeros(0, np.int64)
+            self.intervals = Intervals(nothing, nothing, nothing, nothing)
             return
         many = int(self.iteration.max()) + 1
         key = per_span.astype(np.int64) * many + self.iteration
-        present = np.flatnonzero(np.bincount(key))
-        row = np.searchsorted(present, key)
+        occurs = np.bincount(key) > 0
+        present = np.flatnonzero(occurs)
+        row = (np.cumsum(occurs) - 1)[key]
         process, number = np.divmod(present, many)
         for p in range(len(self.processes)):  # numbers without spans (a boundary in a gap) are closed up
             mine = process == p
             number[mine] = np.arange(mine.sum())
         self.iteration[:] = number[row]
         rows = present.size
-        intervals = Intervals(row, self.slot, self.paired.start_ns, self.paired.end_ns, len(self.slots))
-        start, end = intervals.hull(rows)
+        intervals = intervals_of(row, self.slot, self.paired.start_ns, self.paired.end_ns, self.slots)
+        self.intervals = intervals
+        start, end = hull(intervals, rows)
         missing = self._missing(row, process, rows)
         whole = np.array([not text for text in missing])
         outlier = np.zeros(rows, bool)
@@ -232,9 +232,7 @@ class _Analysis:
     def _missing(self, row: Ints, process: Ints, rows: int) -> list[str]:
         """What every iteration lacks: a phase, a slot that the others have, or warps in a slot."""
         slots, threads = len(self.slots), len(self.threads)
-        key = (row * slots + self.slot) * threads + self.thread
-        key.sort()
-        pairs = key[firsts(key)] // threads
+        pairs = distinct((row * slots + self.slot) * threads + self.thread) // threads
         warps = np.bincount(pairs, minlength=rows * slots).reshape(rows, slots)
         orders = [s.order for s in self.slots]
         counted = np.array(
@@ -343,9 +341,3 @@ def _slots(names: Sequence[str], paired: Paired) -> tuple[tuple[Slot, ...], NDAr
     code = np.full(len(names), -1, np.int32)
     code[order] = np.arange(len(order))
     return tuple(slots[i] for i in order), code
-
-
-def _with_findings(trace: Trace, found: Sequence[Finding]) -> Trace:
-    from msgspec.structs import replace
-
-    return replace(trace, findings=tuple(found))

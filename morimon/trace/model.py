@@ -133,6 +133,19 @@ class Spans(msgspec.Struct, frozen=True, eq=False):
         return self.start_ns.size
 
 
+class Intervals(msgspec.Struct, frozen=True, eq=False):
+    """Union of all warps' spans of every slot in every iteration, touching ones merged; in order of iteration, slot
+    and start.
+
+    row int64: index into `Trace.iterations`. slot int64: index into `Trace.slots`. start_ns, end_ns int64.
+    """
+
+    row: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+
+
 class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     """One dispatch+combine of one process, from its first start to its last end.
 
@@ -193,6 +206,7 @@ class Trace(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     threads: Threads
     spans: Spans
     iterations: tuple[Iteration, ...]
+    intervals: Intervals
     findings: tuple[Finding, ...]
     clock: Clock | None = None
     metadata: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morimon.trace.families import BARRIERS
-from morimon.trace.group import GroupFigures, above_the_others, firsts
+from morimon.trace.group import GroupFigures, above_the_others, firsts, means
 from morimon.trace.model import ROLES, Figures, SlotRow, ThreadTable
 
 if TYPE_CHECKING:
@@ -63,14 +63,6 @@ def slot_table(trace: Trace, process: int | None = None, number: int | None = No
     )
 
 
-def slot_totals(trace: Trace) -> dict[str, Figures]:
-    """Figures of every slot over all its spans, idle passes included, by the file's names."""
-    spans = trace.spans
-    duration = spans.end_ns - spans.start_ns
-    found = _figures(GroupFigures(spans.slot, duration), float(duration.sum()))
-    return {trace.slots[code].name: figures for code, figures in found.items()}
-
-
 def thread_table(trace: Trace, process: int | None = None, number: int | None = None) -> ThreadTable:
     """One row a thread that has spans, in order of threads."""
     at = _chosen(trace, process, number)
@@ -119,16 +111,17 @@ def slow_warps(
     slot, thread, role = spans.slot[at][keep], spans.thread[at][keep], spans.role[at][keep]
     duration = (spans.end_ns[at] - spans.start_ns[at])[keep]
     threads = len(trace.threads)
-    peers = (trace.threads.process[thread].astype(np.int64) * len(slots) + slot) * len(ROLES) + role
-    found = GroupFigures(peers * threads + thread, duration)
-    peers, thread = np.divmod(found.group, max(threads, 1))
+    pair, mean = means((slot.astype(np.int64) * len(ROLES) + role) * threads + thread, duration)
+    kind, thread = np.divmod(pair, max(threads, 1))
+    peers = (
+        kind * len(trace.processes) + trace.threads.process[thread]
+    )  # in order: processes have their threads in a row
     result = []
     edges = np.append(np.flatnonzero(firsts(peers)), peers.size).tolist()
     for a, b in pairwise(edges):
-        mean = found.mean[a:b]
-        median = float(np.median(mean))
+        median = float(np.median(mean[a:b]))
         if median:
-            code = int(peers[a] // len(ROLES) % len(slots))
-            high = np.flatnonzero(above_the_others(mean)).tolist()
-            result += [(int(thread[a + i]), code, float(mean[i]) / median) for i in high]
+            code = int(kind[a]) // len(ROLES)
+            high = np.flatnonzero(above_the_others(mean[a:b])).tolist()
+            result += [(int(thread[a + i]), code, float(mean[a + i]) / median) for i in high]
     return sorted(result, key=lambda entry: -entry[2])

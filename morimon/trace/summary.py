@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from morimon.trace.group import firsts, stable_order
-from morimon.trace.lanes import Intervals, of_trace
+from morimon.trace.lanes import intervals_of
 from morimon.trace.model import ROLES
-from morimon.trace.stats import slot_table, slot_totals
+from morimon.trace.stats import slot_table
 
 if TYPE_CHECKING:
-    from morimon.trace.model import Figures, Trace
+    from collections.abc import Sequence
+
+    from morimon.trace.model import Figures, Intervals, SlotRow, Trace
 
 
 def summary(trace: Trace) -> dict[str, Any]:
@@ -22,12 +23,13 @@ def summary(trace: Trace) -> dict[str, Any]:
     spans, threads: how many. iterations: number, start_us, end_us on the file's axis; kernels: name -> union intervals
     [start, end] from the iteration's start, touching ones merged; duration_us, whole, missing, outlier, overlap,
     barrier_us. per_thread: slot name -> mean_us (4 decimals), min_us, max_us, calls over all spans of all threads and
-    iterations, and p50_us, p90_us, p99_us, std_us, total_us, share. roles: the same per slot and role, idle passes
+    iterations, and total_us, share. roles: per slot and role the same and p50_us, p90_us, p99_us, std_us, idle passes
     counted apart. processes: in a file of several ranks label, rank, family, spans, threads, iterations and roles of
     each; the iterations of the whole file then are the ranks' of one number taken together (overlap and barrier_us
     None). origin_us is to be added to start_us and end_us where the file counts from an epoch.
     """
     several = len(trace.processes) > 1
+    rows = slot_table(trace)
     return {
         "file": trace.path,
         "family": trace.family,
@@ -38,8 +40,8 @@ def summary(trace: Trace) -> dict[str, Any]:
         "events": trace.events,
         "origin_us": trace.origin_ns / 1000,
         "iterations": _together(trace) if several else _iterations(trace, 0),
-        "per_thread": _per_thread(trace),
-        "roles": _roles(trace, None),
+        "per_thread": _per_thread(trace, rows),
+        "roles": _roles(trace, rows),
         "processes": [_process(trace, p) for p in range(len(trace.processes))] if several else [],
         "set_aside": trace.set_aside,
         "rejected": trace.rejected,
@@ -60,12 +62,11 @@ def _process(trace: Trace, process: int) -> dict[str, Any]:
         "spans": int(mine[trace.spans.thread].sum()),
         "threads": int(mine.sum()),
         "iterations": _iterations(trace, process),
-        "roles": _roles(trace, process),
+        "roles": _roles(trace, slot_table(trace, process)),
     }
 
 
 def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
-    found = of_trace(trace)
     return [
         {
             "number": it.number,
@@ -75,7 +76,7 @@ def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
             "outlier": it.outlier,
             "overlap": it.overlap,
             "barrier_us": None if it.barrier_ns is None else it.barrier_ns / 1000,
-            "kernels": _kernels(trace, found, row, it.start_ns),
+            "kernels": _kernels(trace, trace.intervals, row, it.start_ns),
         }
         for row, it in enumerate(trace.iterations)
         if it.process == process
@@ -85,9 +86,8 @@ def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
 def _together(trace: Trace) -> list[dict[str, Any]]:
     """Iterations over all processes, by number."""
     spans = trace.spans
-    found = Intervals(
-        spans.iteration.astype(np.int64), spans.slot, spans.start_ns, spans.end_ns, len(trace.slots)
-    )
+    number = spans.iteration.astype(np.int64)
+    found = intervals_of(number, spans.slot, spans.start_ns, spans.end_ns, trace.slots)
     result = []
     for number in sorted({it.number for it in trace.iterations}):
         mine = [it for it in trace.iterations if it.number == number]
@@ -122,7 +122,7 @@ def _kernels(trace: Trace, found: Intervals, row: int, zero_ns: int) -> dict[str
     return dict(sorted(kernels.items()))
 
 
-def _roles(trace: Trace, process: int | None) -> list[dict[str, Any]]:
+def _roles(trace: Trace, rows: Sequence[SlotRow]) -> list[dict[str, Any]]:
     return [
         {
             "slot": trace.slots[row.slot].name,
@@ -133,25 +133,36 @@ def _roles(trace: Trace, process: int | None) -> list[dict[str, Any]]:
             "working": row.working and _figures(row.working),
             "all": _figures(row.all),
         }
-        for row in slot_table(trace, process)
+        for row in rows
     ]
 
 
-def _per_thread(trace: Trace) -> dict[str, dict[str, Any]]:
-    spans = trace.spans
-    # The mean is that of the file's own microsecond values, as the reference takes it: where the exact mean lies half
-    # way between two of four decimals, the last digit is then the reference's too.
-    duration_us = spans.end_ns / 1000 - spans.start_ns / 1000
-    order, slot = stable_order(spans.slot)
-    parts = np.split(duration_us[order], np.flatnonzero(firsts(slot))[1:])
-    means = {
-        trace.slots[code].name: float(np.mean(part))
-        for code, part in zip(np.unique(slot).tolist(), parts, strict=False)
-    }
-    return {
-        name: _figures(figures) | {"mean_us": round(means[name], 4)}
-        for name, figures in sorted(slot_totals(trace).items())
-    }
+def _per_thread(trace: Trace, rows: Sequence[SlotRow]) -> dict[str, dict[str, Any]]:
+    by_slot: dict[int, list[Figures]] = {}
+    for row in rows:
+        by_slot.setdefault(row.slot, []).append(row.all)
+    result = {}
+    for code, parts in by_slot.items():
+        calls = sum(f.calls for f in parts)
+        result[trace.slots[code].name] = {
+            "mean_us": _mean_us(trace, code, round(sum(f.total_us for f in parts) * 1000), calls),
+            "min_us": min(f.min_us for f in parts),
+            "max_us": max(f.max_us for f in parts),
+            "calls": calls,
+            "total_us": round(sum(f.total_us for f in parts), 3),
+            "share": round(sum(f.share for f in parts), 6),
+        }
+    return dict(sorted(result.items()))
+
+
+def _mean_us(trace: Trace, code: int, total_ns: int, calls: int) -> float:
+    """Four decimals. Where the exact mean lies half way between two, the mean of the file's own microsecond values
+    decides, as in the reference: so the last digit is the same.
+    """
+    if total_ns * 20 % calls or total_ns * 20 // calls % 2 == 0:
+        return round(total_ns / calls / 1000, 4)
+    mine = trace.spans.slot == code
+    return round(float(np.mean(trace.spans.end_ns[mine] / 1000 - trace.spans.start_ns[mine] / 1000)), 4)
 
 
 def _figures(f: Figures) -> dict[str, Any]:
