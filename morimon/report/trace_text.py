@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from morimon.trace.lanes import timeline
 from morimon.trace.model import ROLES
-from morimon.trace.stats import slot_table, slot_totals, thread_table
+from morimon.trace.stats import slot_table, thread_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from morimon.trace.model import Bar, Figures, Iteration, Trace
+    from morimon.trace.model import Bar, Iteration, SlotRow, Trace
 
-DETAILED = 24
+DETAILED = 40
 """Iterations that are shown kernel by kernel; of more, only the slowest, the partial and the first are."""
 LISTED = 200
 """Iterations that have a line each."""
@@ -27,14 +27,13 @@ ROWS = 60
 PARTS = 32
 """Union intervals of a serial kernel that are listed one by one: its gaps are warps that wait, or waves of blocks."""
 _MARKS = {"damage": "✗", "warning": "!", "note": "·"}
-_PERCENTILES = ("p50", "p90", "p99")
 
 
 def as_text(trace: Trace, width: int = 80, *, every: bool = False) -> str:
     """The whole report; `every` shows all iterations kernel by kernel, however many there are."""
     parts = [_head(trace, width)]
     if trace.iterations:
-        chosen = trace.iterations if every else _chosen(trace.iterations)
+        chosen = detailed(trace.iterations, every=every)
         left = len(trace.iterations) - len(chosen)
         parts.append(
             _iterations(trace, chosen if len(trace.iterations) > LISTED else trace.iterations, width)
@@ -43,7 +42,8 @@ def as_text(trace: Trace, width: int = 80, *, every: bool = False) -> str:
         if left:
             parts.append(f"{left} more iterations are not shown kernel by kernel; --every shows them.\n")
     if len(trace.spans):
-        parts += [_slots(trace, width), _roles(trace, width), _threads(trace)]
+        rows = slot_table(trace)
+        parts += [_slots(trace, rows), _roles(trace, rows, width), _threads(trace)]
     return "\n".join(parts)
 
 
@@ -115,8 +115,9 @@ def _iterations(trace: Trace, chosen: Sequence[Iteration], width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _chosen(iterations: Sequence[Iteration]) -> list[Iteration]:
-    if len(iterations) <= DETAILED:
+def detailed(iterations: Sequence[Iteration], *, every: bool = False) -> list[Iteration]:
+    """Iterations to show in full: all of them, or of too many the first two, the slowest, the median and the partial."""
+    if every or len(iterations) <= DETAILED:
         return list(iterations)
     whole = sorted((it for it in iterations if it.whole), key=lambda it: it.duration_ns)
     picked = [*iterations[:2], *whole[-3:], *whole[len(whole) // 2 :][:1]]
@@ -162,37 +163,45 @@ def _kernel(trace: Trace, bar: Bar, zero_ns: int, width: int) -> Iterator[str]:
             yield "    " + line.replace("\u00a0", " ")
 
 
-def _slots(trace: Trace, width: int) -> str:
-    """Every span of a slot, in order of mean."""
-    totals = sorted(slot_totals(trace).items(), key=lambda item: -item[1].mean_us)
-    names = min(max(len(name) for name, _ in totals[:ROWS]), 36)
-    heads = _fitting(width - 2 - names)
+def _slots(trace: Trace, rows: Sequence[SlotRow]) -> str:
+    """Every span of a slot whatever its role, in order of mean."""
+    slots: dict[str, list[SlotRow]] = {}
+    for row in rows:
+        slots.setdefault(trace.slots[row.slot].name, []).append(row)
     lines = [
         "PER SLOT, durations of all threads and iterations (µs), idle passes included",
-        f"  {'slot':<{names}}" + "".join(f" {head:>{_wide(head)}}" for head in heads),
+        f"  {'slot':<36} {'calls':>7} {'mean':>8} {'min':>8} {'max':>8} {'share':>6}",
     ]
-    for name, figures in totals[:ROWS]:
-        lines.append(f"  {_clipped(name, names):<{names}}" + _cells(figures, heads))
-    if len(totals) > ROWS:
-        lines.append(f"  and {len(totals) - ROWS} more slots; --json holds them all")
+    table = []
+    for name, of_slot in slots.items():
+        calls = sum(row.all.calls for row in of_slot)
+        mean = sum(row.all.total_us for row in of_slot) / calls
+        least, most = min(row.all.min_us for row in of_slot), max(row.all.max_us for row in of_slot)
+        share = 100 * sum(row.all.share for row in of_slot)
+        line = f"  {_clipped(name, 36):<36} {calls:>7} {mean:>8.2f} {least:>8.2f} {most:>8.2f} {share:>5.1f}%"
+        table.append((mean, line))
+    lines += [line for _, line in sorted(table, key=lambda entry: -entry[0])[:ROWS]]
+    if len(table) > ROWS:
+        lines.append(f"  and {len(table) - ROWS} more slots; --json holds them all")
     return "\n".join(lines) + "\n"
 
 
-def _roles(trace: Trace, width: int) -> str:
+def _roles(trace: Trace, rows: Sequence[SlotRow], width: int) -> str:
     """Working passes of a slot by role, idle ones counted apart."""
-    rows = slot_table(trace)
     has_role = any(row.role for row in rows)
-    heads = ("mean", *_PERCENTILES, "max") if width < 100 else ("mean", "min", *_PERCENTILES, "max", "std")
+    wide = width >= 98
+    heads = ["mean", *(["min"] * wide), "p50", "p90", "p99", "max", *(["std"] * wide)]
     lines = [
         f"PER SLOT{' AND ROLE' if has_role else ''}, passes that had work (µs)",
-        f"  {'slot':<12} {'role':<4} {'working':>7} {'idle':>6}"
-        + "".join(f" {h:>{_wide(h)}}" for h in heads),
+        f"  {'slot':<12} {'role':<4} {'working':>7} {'idle':>6}" + "".join(f" {head:>8}" for head in heads),
     ]
     for row in rows[:ROWS]:
         slot = _clipped(trace.slots[row.slot].short, 12)
         working = row.working.calls if row.working else 0
         line = f"  {slot:<12} {ROLES[row.role]:<4} {working:>7} {row.idle or '':>6}"
-        lines.append(line + (_cells(row.working, heads) if row.working else ""))
+        if row.working:
+            line += "".join(f" {getattr(row.working, head + '_us'):>8.2f}" for head in heads)
+        lines.append(line)
     if len(rows) > ROWS:
         lines.append(f"  and {len(rows) - ROWS} more; --json holds them all")
     return "\n".join(lines) + "\n"
@@ -219,33 +228,6 @@ def _threads(trace: Trace) -> str:
             f"{' ◀' if table.outlier[i] else ''}"
         )
     return "\n".join(lines) + "\n"
-
-
-def _fitting(width: int) -> list[str]:
-    """Columns of a table of figures that fit into `width`; calls, mean, min and max always stand."""
-    chosen = {"calls", "mean", "min", "max"}
-    for more in (("share",), ("std",), _PERCENTILES):
-        if sum(_wide(head) + 1 for head in (*chosen, *more)) > width:
-            break
-        chosen.update(more)
-    return [head for head in ("calls", "mean", "min", *_PERCENTILES, "max", "std", "share") if head in chosen]
-
-
-def _wide(head: str) -> int:
-    return {"calls": 7, "share": 6}.get(head, 8)
-
-
-def _cells(figures: Figures, heads: Sequence[str]) -> str:
-    cells = []
-    for head in heads:
-        match head:
-            case "calls":
-                cells.append(str(figures.calls))
-            case "share":
-                cells.append(f"{100 * figures.share:.1f}%")
-            case _:
-                cells.append(f"{getattr(figures, head + '_us'):.2f}")
-    return "".join(f" {cell:>{_wide(head)}}" for head, cell in zip(heads, cells, strict=True))
 
 
 def _clipped(name: str, width: int) -> str:
