@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -20,7 +20,7 @@ from morimon.runs.listing import UnknownRunError, find_run
 from morimon.store.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
-    from morimon.tui.options import Mode
+    from morimon.tui.options import Mode, Options
 
 
 class Refused(click.ClickException):
@@ -42,8 +42,14 @@ def run_folder(name: str) -> RunFolder:
 
 
 def wants_screen(*, headless: bool, as_json: bool) -> bool:
-    """Whether to open the screens: nothing else was asked for, and there is a terminal."""
-    return not headless and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    """Whether to open the screens: nothing else was asked for, and there is a terminal.
+
+    Refused where they are wanted and the settings cannot be used: that is found before a job is started.
+    """
+    wanted = not headless and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    if wanted:
+        _options(None)
+    return wanted
 
 
 def report(events: Iterator[RecordEvent], folder: Path, *, as_json: bool) -> RunSnapshot:
@@ -59,13 +65,11 @@ def report(events: Iterator[RecordEvent], folder: Path, *, as_json: bool) -> Run
 def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> NoReturn:
     """Open the screens on a run, and end the command with the run's end, or with 0 where it goes on."""
     from morimon.tui.app import show
-    from morimon.tui.options import Options
 
     def stop(force: bool) -> None:
         request_stop(folder, force=force)
 
-    options = Options(on_stop=None if mode == "replay" else stop)
-    if code := show(record or folder.path, mode, options):
+    if code := show(record or folder.path, mode, _options(None if mode == "replay" else stop)):
         sys.exit(code)
     if mode == "replay":
         sys.exit(ExitCode.OK)
@@ -74,6 +78,17 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
         say(sys.stderr, f"run {folder.run_id} goes on; `morimon attach {folder.run_id}` shows it again.")
         sys.exit(ExitCode.OK)
     sys.exit(exit_code(end.outcome))
+
+
+def _options(on_stop: Callable[[bool], None] | None) -> Options:
+    """What the person wants of the screens; Refused where the settings cannot be used."""
+    from morimon.cli.screen import chosen_options
+    from morimon.cli.settings import SettingsError
+
+    try:
+        return chosen_options(on_stop)
+    except SettingsError as error:
+        raise Refused(str(error)) from None
 
 
 def leave(snapshot: RunSnapshot, *, interrupted: bool = False) -> NoReturn:

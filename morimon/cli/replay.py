@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from morimon.cli.headless import Refused, leave, open_screens, report, run_folder, wants_screen
+from morimon.cli.screen import screen_options
 from morimon.report.exits import ExitCode
 from morimon.report.follow import recorded
 from morimon.runs.folder import RunFolder
@@ -17,6 +18,7 @@ from morimon.runs.folder import RunFolder
 @click.argument("run", metavar="ID|FILE")
 @click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
+@screen_options
 def command(run: str, headless: bool, as_json: bool) -> None:
     """Show a recorded run again: by its id, the beginning of its id, its folder, or its events.jsonl."""
     path, folder = _record(run)

@@ -7,6 +7,7 @@ import sys
 import click
 
 from morimon.cli.headless import Refused, leave, open_screens, report, wants_screen
+from morimon.cli.screen import screen_options
 from morimon.hub.launch import LaunchError, LaunchSpec, infer_kind, start
 from morimon.report.follow import living
 from morimon.report.reporters import say
@@ -45,6 +46,7 @@ class RunCommand(click.Command):
 @click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
 @click.option("--python", metavar="PATH", help="Interpreter of a script; by default the `python` on PATH.")
+@screen_options
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF THE JOB] [-- SCRIPT ARGS…]")
 @click.pass_context
 def command(
@@ -64,10 +66,11 @@ def command(
     morimon run -- torchrun --nproc-per-node 8 train.py        a whole command, as it stands
     """
     spec = launch_spec(ctx.meta.get(_AFTER), nproc, python, options)
+    on_screen = wants_screen(headless=headless, as_json=as_json)
     with StopOnSignals() as stopping:
         folder = _start(spec)
         stopping.owns(folder)
-        if not wants_screen(headless=headless, as_json=as_json):
+        if not on_screen:
             say(sys.stderr, f"run {folder.run_id} is recorded in {folder.path}; Ctrl+C stops the job.")
             try:
                 snapshot = report(living(folder), folder.path, as_json=as_json)
