@@ -128,7 +128,8 @@ def _decimals(byte: NDArray[np.uint8], window: Words, begin: Places, end: Places
         decimals[byte[np.maximum(end - n - 1, begin)] == ord(".")] = n
     value = _integers(byte, window, begin, np.where(decimals > 0, end - decimals - 1, end)) * 10**DECIMALS
     _require(int(value.max()) < LARGEST_NS)
-    return np.add(value, _last8(window, end, decimals) * UNIT[decimals], dtype=np.int64)
+    result: NDArray[np.int64] = value + _last8(window, end, decimals) * UNIT[decimals]
+    return result
 
 
 def _names(
