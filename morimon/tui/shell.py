@@ -10,25 +10,24 @@ from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
 from morimon.draw.glyphs import Glyphs
-from morimon.draw.sheet import SUFFIX, Form
 from morimon.store.snapshot import RunSnapshot
-from morimon.tui import replaying
 from morimon.tui.bindings import bindings_of, screen_bindings
 from morimon.tui.keys import keys_of
 from morimon.tui.options import Mode, Options
+from morimon.tui.replaying import ReplayActions
 from morimon.tui.screens import SCREENS, ScreenInfo
 from morimon.tui.screens.base import DataScreen
 from morimon.tui.screens.dialogs import Choice, ChoiceDialog, HelpScreen
 from morimon.tui.screens.log import LogScreen
 from morimon.tui.source import ReplaySource, Source
-from morimon.tui.taking import osc52, write_new
+from morimon.tui.taking import TakingActions
 from morimon.tui.terminal import is_gone
 from morimon.tui.themes import DEFAULT, DEFAULT_ANSI, Palette, changed, load_themes
 from morimon.tui.widgets.lines import LinesView
@@ -38,7 +37,7 @@ TERMINAL_CHECK_S = 2.0
 THEME_CHECK_S = 1.0
 
 
-class MorimonApp(App[int], inherit_bindings=False):
+class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     """Shows one run. `snapshot` is what screens read: the newest, or the one that pausing froze."""
 
     TITLE = "morimon"
@@ -202,10 +201,6 @@ class MorimonApp(App[int], inherit_bindings=False):
         for name in self._themes.palettes:
             yield SystemCommand(f"Theme: {name}", "Use this theme", partial(self.action_use_theme, name))
 
-    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
-        """Tell the person something, in a corner, for a few seconds."""
-        self.notify(text, severity=severity, markup=False, timeout=4 if severity == "information" else 8)
-
     # Leaving.
 
     def action_quit_viewer(self) -> None:
@@ -237,95 +232,10 @@ class MorimonApp(App[int], inherit_bindings=False):
     def action_pause(self) -> None:
         """Freeze or go on."""
         if isinstance(self.source, ReplaySource):
-            replaying.toggle(self.source)
+            self.toggle_replay(self.source)
         else:
             self._frozen = None if self._frozen is not None else self.source.snapshot
         self.tick()
-
-    def action_replay_speed(self, factor: float) -> None:
-        """Faster or slower."""
-        if isinstance(self.source, ReplaySource):
-            replaying.change_speed(self.source, factor)
-            self.tick()
-
-    def action_replay_step(self, rounds: int) -> None:
-        """A round on or back."""
-        if isinstance(self.source, ReplaySource):
-            self.source.step(rounds)
-            self.tick()
-
-    def action_replay_seek(self, seconds: float) -> None:
-        """Seconds on or back."""
-        if isinstance(self.source, ReplaySource):
-            self.source.seek(self.source.position_s + seconds)
-            self.tick()
-
-    def action_replay_goto(self) -> None:
-        """Ask where to go."""
-        if isinstance(self.source, ReplaySource) and isinstance(self.screen, DataScreen):
-            self.screen.ask("goto", "", "1:30   45%   #12 (a round)")
-
-    def entered(self, purpose: str, text: str) -> str | None:
-        """What was typed into a prompt that is not a screen's own; a sentence where it means nothing."""
-        if purpose == "goto" and isinstance(self.source, ReplaySource):
-            return replaying.go_to(self.source, text)
-        return None
-
-    # Taking things out.
-
-    @property
-    def _export_dir(self) -> Path:
-        return self.options.export_dir or Path.cwd()
-
-    def action_copy(self) -> None:
-        """Copy the selection, or the row under the cursor."""
-        if not isinstance(self.screen, DataScreen):
-            return
-        page, view = self.screen.view.page, self.screen.view
-        text = self.screen.get_selected_text()
-        if not text and page.cursor is not None:
-            text = view.row_text(page.cursor)
-        if text:
-            self.copy(text)
-
-    def copy(self, text: str) -> None:
-        """Put a text on the clipboard, or into a file where it is too large for that."""
-        sequence = osc52(text, in_tmux="TMUX" in os.environ)
-        if sequence is None:
-            self._write("copy", ".txt", text, "too large for the clipboard: ")
-        elif self._driver is not None:
-            self._driver.write(sequence)
-            self.say(f"copied {len(text)} characters")
-
-    def action_export(self) -> None:
-        """Ask for the form, then write the visible table."""
-        if isinstance(self.screen, DataScreen) and self.screen.sheet() is not None:
-            choices = [
-                Choice("c", "CSV", "csv"),
-                Choice("j", "JSON", "json"),
-                Choice("m", "Markdown", "markdown"),
-            ]
-            self.push_screen(ChoiceDialog("Write the visible table as", choices, self.palette), self._export)
-
-    def _export(self, form: str | None) -> None:
-        if form in ("csv", "json", "markdown") and isinstance(self.screen, DataScreen):
-            chosen: Form = form  # type: ignore[assignment] # narrowed by the line above, which mypy does not see
-            if (sheet := self.screen.sheet()) is not None:
-                self._write(f"morimon-{self.screen.NAME}", SUFFIX[chosen], sheet.text(chosen))
-
-    def action_capture(self) -> None:
-        """Write the screen as SVG and as text."""
-        if isinstance(self.screen, DataScreen):
-            self._write(f"morimon-{self.screen.NAME}", ".svg", self.export_screenshot(title="morimon"))
-            self._write(f"morimon-{self.screen.NAME}", ".txt", self.screen.view.text() + "\n")
-
-    def _write(self, stem: str, suffix: str, text: str, why: str = "") -> None:
-        try:
-            path = write_new(self._export_dir, stem, suffix, text)
-        except OSError as error:
-            self.say(f"could not write: {error}", "error")
-        else:
-            self.say(f"{why}wrote {path}")
 
     def action_redraw(self) -> None:
         """Paint everything anew."""

@@ -1,14 +1,25 @@
-"""Taking things out of the screen: to the clipboard, or to files beside where morimon was started."""
+"""Taking things out of the screen: to the clipboard, or to files in the folder for exports."""
 
 from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
+
+from textual.app import App
+
+from morimon.draw.sheet import SUFFIX, Form
+from morimon.tui.options import Options
+from morimon.tui.screens.base import DataScreen
+from morimon.tui.screens.dialogs import Choice, ChoiceDialog
+from morimon.tui.themes import Palette
 
 CLIPBOARD_BYTES = 74_994
 """Largest text for OSC 52: with base64 and its frame it stays below 100 000 bytes, the limit of xterm and tmux."""
+_FORMS: Mapping[str, Form] = {"csv": "csv", "json": "json", "markdown": "markdown"}
 
 
 def osc52(text: str, *, in_tmux: bool) -> str | None:
@@ -39,3 +50,68 @@ def write_new(folder: Path, stem: str, suffix: str, text: str) -> Path:
             file.write(text)
         return path
     raise FileExistsError(f"{folder} holds a hundred files {stem}-{stamp}… already")
+
+
+class TakingActions(App[int], inherit_bindings=False):
+    """Copy, export, screenshot."""
+
+    options: Options
+    palette: Palette
+
+    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Tell the person something, in a corner, for a few seconds."""
+        self.notify(text, severity=severity, markup=False, timeout=4 if severity == "information" else 8)
+
+    def action_copy(self) -> None:
+        """Copy the selection, or the row under the cursor."""
+        if not isinstance(self.screen, DataScreen):
+            return
+        page, view = self.screen.view.page, self.screen.view
+        text = self.screen.get_selected_text()
+        if not text and page.cursor is not None:
+            text = view.row_text(page.cursor)
+        if text:
+            self.copy(text)
+
+    def copy(self, text: str) -> None:
+        """Put a text on the clipboard, or into a file where it is too large for that."""
+        sequence = osc52(text, in_tmux="TMUX" in os.environ)
+        if sequence is None:
+            self.write_file("copy", ".txt", text, "too large for the clipboard: ")
+        elif self._driver is not None:
+            self._driver.write(sequence)
+            self.say(f"copied {len(text)} characters")
+
+    def action_export(self) -> None:
+        """Ask for the form, then write the visible table."""
+        if isinstance(self.screen, DataScreen) and self.screen.sheet() is not None:
+            choices = [
+                Choice("c", "CSV", "csv"),
+                Choice("j", "JSON", "json"),
+                Choice("m", "Markdown", "markdown"),
+            ]
+            self.push_screen(ChoiceDialog("Write the visible table as", choices, self.palette), self._export)
+
+    def _export(self, answer: str | None) -> None:
+        form = _FORMS.get(answer or "")
+        if (
+            form is not None
+            and isinstance(self.screen, DataScreen)
+            and (sheet := self.screen.sheet()) is not None
+        ):
+            self.write_file(f"morimon-{self.screen.NAME}", SUFFIX[form], sheet.text(form))
+
+    def action_capture(self) -> None:
+        """Write the screen as SVG and as text."""
+        if isinstance(self.screen, DataScreen):
+            self.write_file(f"morimon-{self.screen.NAME}", ".svg", self.export_screenshot(title="morimon"))
+            self.write_file(f"morimon-{self.screen.NAME}", ".txt", self.screen.view.text() + "\n")
+
+    def write_file(self, stem: str, suffix: str, text: str, why: str = "") -> None:
+        """Write a new file into the folder for exports, and say where it is."""
+        try:
+            path = write_new(self.options.export_dir or Path.cwd(), stem, suffix, text)
+        except OSError as error:
+            self.say(f"could not write: {error}", "error")
+        else:
+            self.say(f"{why}wrote {path}")

@@ -108,4 +108,17 @@ def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
     if snapshot.dispatch is not None or snapshot.combine is not None:
         text = " who is late cannot be told: this job reports durations, not arrivals"
         return fitted((Run(text, "dim"),), frame.width)
+    if snapshot.state in ("starting", "running"):
+        return fitted((Run(_waiting(snapshot), "dim"),), frame.width)
     return ()
+
+
+def _waiting(snapshot: RunSnapshot) -> str:
+    """What a run without figures is waiting for."""
+    here = sum(rank.state == "running" for rank in snapshot.ranks)
+    rounds = [rank.round for rank in snapshot.ranks if rank.round is not None]
+    if rounds and min(rounds) < 0:
+        return f" warming up, round {min(rounds)}: figures begin with round 0"
+    if here:
+        return f" {here} of {len(snapshot.ranks)} ranks are up, none has told figures yet; Log shows what they print"
+    return " the job is starting: no rank is up yet; Log shows what it prints"

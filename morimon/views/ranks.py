@@ -109,7 +109,12 @@ def build(snapshot: RunSnapshot, frame: Frame, state: RanksState | None = None) 
     cursor = next((i for i, rank in enumerate(ranks) if rank.rank == chosen), None)
     room = None if frame.height is None else frame.height - len(head) - 1 - len(ranks)
     graph: tuple[Line, ...] = ()
-    if chosen is not None and state.curves and (height := _graph_height(frame, room)) >= LEAST_HEIGHT:
+    if (
+        chosen is not None
+        and state.curves
+        and any(c.limits for c in state.curves)
+        and (height := _graph_height(frame, room)) >= LEAST_HEIGHT
+    ):
         graph = rank_graph(snapshot, state.curves, state.axes, chosen, state.figure, frame, height)
     if room is None or room >= len(graph):
         return Page(head, RankRows(ranks, table, state, snapshot.failure, total), graph, cursor, spots)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
 
 from morimon.draw.charts import progress
@@ -108,7 +109,10 @@ def failure_line(failure: Failure, glyphs: Glyphs) -> Line:
 
 
 def _command(snapshot: RunSnapshot) -> str:
-    return sanitised(" ".join(snapshot.command)) or "a job that has not told its name yet"
+    if not snapshot.command:
+        return "a job that has not told its name yet"
+    program, *arguments = snapshot.command
+    return sanitised(" ".join([PurePath(program).name, *arguments]))
 
 
 def _state(snapshot: RunSnapshot, glyphs: Glyphs) -> list[Run]:
