@@ -322,10 +322,11 @@ def recorded_run(folder: Path, job: JobConfig, counts: list[tuple[int, int, int]
         cwd="/",
         kind="builtin",
     )
-    told = [Tokens(t_ns=2, rank=rank, recv_tokens=recv, rdma_tokens_algo=algo) for rank, recv, algo in counts]
-    (folder / "events.jsonl").write_bytes(
-        b"".join(encode(event) for event in (header, Configured(t_ns=1, config=job), *told))
-    )
+    events: list[RecordEvent] = [header, Configured(t_ns=1, config=job)]
+    events += [
+        Tokens(t_ns=2, rank=rank, recv_tokens=recv, rdma_tokens_algo=algo) for rank, recv, algo in counts
+    ]
+    (folder / "events.jsonl").write_bytes(b"".join(map(encode, events)))
     return folder
 
 
