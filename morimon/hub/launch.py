@@ -157,7 +157,7 @@ def start_hub(folder: RunFolder, env: Mapping[str, str]) -> None:
     finally:
         os.close(ready)
     if answer != "ready":
-        raise LaunchError(answer or f"the hub ended at once; {folder.hub_log_path} may say why")
+        raise LaunchError(answer or f"the hub ended at once: {_last_line(folder.hub_log_path)}")
 
 
 def _check(spec: LaunchSpec, env: Mapping[str, str]) -> None:
@@ -222,6 +222,11 @@ def _has_torch(python: str, env: Mapping[str, str]) -> bool:
     return (
         subprocess.run([python, "-c", look], env=dict(env), check=False, capture_output=True).returncode == 0
     )
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _option(options: Sequence[str], name: str) -> str | None:

@@ -1,115 +1,116 @@
 """How a run ended, and the first cause where it failed. Pure.
 
 A collective fails everywhere at once: one rank dies, the others lose their connections, the agent ends them with
-SIGTERM and prints a report of its own. The first cause is the first rank that died otherwise, with its own error text;
-where its text is a follow-up (a lost connection), it is the rank that printed the first error of its own.
+SIGTERM and prints a report of its own. `morimon.logs.Causes` weighs what was printed against how the ranks' processes
+ended; here it is told the latter, attempt by attempt: torchrun may start its ranks anew, and only the newest attempt's
+failure is the run's.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 
 import msgspec
 
 from morimon.logs import Causes
+from morimon.logs.causes import ended
 from morimon.model.events import Failure, Outcome, RankExited, RunEnded
 from morimon.runs.folder import Exit
 
-_LIKELY = {
-    "SIGKILL": "somebody killed it, or the kernel did for want of memory",
-    "SIGSEGV": "it touched memory that is not its own",
-    "SIGBUS": "it touched memory that is not there (a full /dev/shm does this)",
-    "SIGABRT": "it gave up by itself",
-}
+_ORDERLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals by which agents and keepers end ranks that are well."""
 
 
-def judge(
-    ended: Exit | None, exits: Sequence[RankExited], causes: Causes, *, t_ns: int, stopped_ns: int | None
-) -> RunEnded:
-    """The run's last event. `exits` are in the order of death; `ended` is None where no keeper was left to tell.
+class Attempts:
+    """What is known of the failure of each attempt."""
 
-    A job that was asked to stop is stopped, unless a rank had failed before it was asked.
+    def __init__(self) -> None:
+        self._causes: dict[int, Causes] = {}
+        self._failed: list[RankExited] = []
+        self._newest = 0
+        self.console: Causes = _Newest(self)
+        """For output that all attempts share: its errors are the newest one's."""
+
+    def of(self, restart: int) -> Causes:
+        """What the ranks of one attempt printed."""
+        self._newest = max(self._newest, restart)
+        return self._causes.setdefault(restart, Causes())
+
+    def newest(self) -> Causes:
+        """The attempt that counts."""
+        return self.of(self._newest)
+
+    def take(self, exited: RankExited) -> None:
+        """Learn how a rank's process ended, in the order of death; a rank that was asked to end is not told here."""
+        code = exited.exitcode if exited.signal is None else -exited.signal
+        if not code:
+            return
+        self.of(exited.restart).add(ended(exited.rank, code))
+        if code > 0 or -code not in _ORDERLY:
+            self._failed.append(exited)
+
+    def first_cause(self) -> Failure | None:
+        """Why the newest attempt fails; None where none of its ranks has failed."""
+        failed = {one.rank: one for one in self._failed if one.restart == self._newest}
+        printed = self.newest().root() if failed else None
+        if printed is None or printed.rank is not None or len(failed) > 1:
+            return printed
+        ((rank, _),) = failed.items()
+        end = self.newest().of(rank) or printed
+        return msgspec.structs.replace(printed, rank=rank, exitcode=end.exitcode, signal=end.signal)
+
+
+class _Newest(Causes):
+    """Hands on to the newest attempt."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        super().__init__()
+        self._attempts = attempts
+
+    def add(self, failure: Failure) -> None:
+        self._attempts.newest().add(failure)
+
+
+def judge(seen: Exit | None, attempts: Attempts, *, t_ns: int, was_stopped: bool) -> RunEnded:
+    """The run's last event. `seen` is None where no keeper was left to tell.
+
+    A job that was asked to stop is stopped, unless one of its ranks had failed before.
     """
-    early = [one for one in exits if stopped_ns is None or one.t_ns < stopped_ns]
-    failure = first_cause(early, causes)
+    failure = attempts.first_cause()
+    was_stopped = was_stopped or (seen is not None and seen.stops > 0)
     outcome: Outcome
-    if ended is None:
-        outcome = "stopped" if stopped_ns is not None and failure is None else "lost"
-        if outcome == "lost" and failure is None:
-            failure = Failure(
-                rank=None, cause="The process that kept the job was killed: nobody saw how the job ended."
-            )
-    elif ended.error is not None:
+    if failure is None and was_stopped:
+        outcome = "stopped"
+    elif seen is None:
+        outcome = "lost"
+        failure = failure or Failure(
+            rank=None, cause="The keeper of the job was killed: nobody saw how the job ended."
+        )
+    elif seen.error is not None:
         outcome = "failed"
-        failure = Failure(rank=None, cause=ended.error, exitcode=ended.returncode)
-    elif stopped_ns is not None or ended.stops:
-        outcome = "failed" if failure else "stopped"
-    elif ended.returncode == 0:
+        failure = Failure(rank=None, cause=f"{seen.error}.", exitcode=seen.returncode)
+    elif seen.returncode == 0:
         outcome, failure = "finished", None
     else:
         outcome = "failed"
-        failure = failure or causes.root() or _agents_own(ended)
+        failure = failure or _agents(seen, attempts.newest().root())
     return RunEnded(
         t_ns=t_ns,
         outcome=outcome,
-        exitcode=ended.returncode if ended else None,
-        failure=failure if outcome in ("failed", "lost") else None,
-        left_behind=ended.left_count if ended else 0,
+        exitcode=seen.returncode if seen else None,
+        failure=failure,
+        left_behind=seen.left_count if seen else 0,
     )
 
 
-def first_cause(exits: Sequence[RankExited], causes: Causes) -> Failure | None:
-    """Why the newest attempt fails, from its dead ranks and what was printed; None where no rank has failed."""
-    newest = max((one.restart for one in exits), default=0)
-    failed = [one for one in exits if one.restart == newest and _has_failed(one)]
-    if not failed:
-        return None
-    first = failed[0]
-    if first.signal == signal.SIGKILL:  # nobody prints an error about that
-        return _silent(first)
-    printed = causes.root() if first.exitcode else causes.of(first.rank)
-    if printed is None:
-        return _silent(first)
-    rank = first.rank if printed.rank is None else printed.rank
-    died = next((one for one in failed if one.rank == rank), None)
-    if died is None:
+def _agents(seen: Exit, printed: Failure | None) -> Failure:
+    """Why the agent failed although no rank did: what was printed, unless that only tells how the agent's end went on."""
+    if printed is not None and printed.signal not in [one.name for one in _ORDERLY]:
         return printed
-    return msgspec.structs.replace(
-        printed, rank=rank, exitcode=died.exitcode, signal=_signal_name(died.signal)
-    )
-
-
-def _has_failed(one: RankExited) -> bool:
-    """Whether a rank ended badly by itself: SIGTERM is how an agent ends the ranks that are well."""
-    return bool(one.exitcode) or one.signal not in (None, signal.SIGTERM)
-
-
-def _signal_name(number: int | None) -> str | None:
-    if number is None:
-        return None
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"
-
-
-def _silent(dead: RankExited) -> Failure:
-    """What the end of a rank itself says."""
-    name = _signal_name(dead.signal)
-    if name is None:
-        cause = f"Rank {dead.rank} ended with exit code {dead.exitcode} and printed no error."
-    else:
-        likely = _LIKELY.get(name)
-        cause = f"Rank {dead.rank} was ended by {name}" + (f": {likely}." if likely else ".")
-    return Failure(rank=dead.rank, cause=cause, exitcode=dead.exitcode, signal=name)
-
-
-def _agents_own(ended: Exit) -> Failure:
-    how = f"was ended by {ended.signal}" if ended.signal else f"ended with exit code {ended.returncode}"
+    how = f"was ended by {seen.signal}" if seen.signal else f"ended with exit code {seen.returncode}"
     return Failure(
         rank=None,
         cause=f"The job's first process {how}, and nobody printed an error.",
-        exitcode=None if ended.signal else ended.returncode,
-        signal=ended.signal,
+        exitcode=None if seen.signal else seen.returncode,
+        signal=seen.signal,
     )

@@ -29,13 +29,10 @@ class Ranks:
         self._alive: dict[ProcessIdentity, RankProcess] = {}
         self._by_local_rank: dict[tuple[int, int], int] = {}
         self._searched_ns = self._sampled_ns = 0
-        self.exits: list[RankExited] = []
-        """In the order of death."""
 
     def resume(self, found: Iterable[RankProcess], exits: Iterable[RankExited]) -> None:
         """Take over what an earlier hub recorded; ranks that died since are told now."""
-        self.exits += exits
-        gone = {(one.restart, one.rank, one.pid) for one in self.exits}
+        gone = {(one.restart, one.rank, one.pid) for one in exits}
         for event in found:
             self._by_local_rank[event.restart, event.local_rank] = event.rank
             if (event.restart, event.rank, event.pid) not in gone:
@@ -107,7 +104,7 @@ class Ranks:
             self._sink(self._exited(event, status))
 
     def _exited(self, event: RankProcess, status: ExitStatus) -> RankExited:
-        exited = RankExited(
+        return RankExited(
             t_ns=self._clock_ns(),
             rank=event.rank,
             restart=event.restart,
@@ -115,5 +112,3 @@ class Ranks:
             exitcode=status.exitcode,
             signal=status.signal,
         )
-        self.exits.append(exited)
-        return exited

@@ -15,13 +15,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from morimon.hub.job import Job
-from morimon.hub.outcome import first_cause, judge
+from morimon.hub.outcome import Attempts, judge
 from morimon.hub.probes import ProbeServer
 from morimon.hub.ranks import Ranks
 from morimon.hub.recorder import Recorder
 from morimon.hub.resume import Recorded
 from morimon.hub.tails import Tails
-from morimon.logs import Causes
 from morimon.model.events import (
     RECORD_VERSION,
     Dropped,
@@ -31,6 +30,7 @@ from morimon.model.events import (
     JobFailed,
     LogLines,
     Note,
+    RankExited,
     RankProcess,
     RecordEvent,
     RunHeader,
@@ -58,8 +58,8 @@ class Supervisor:
         self._recorded = recorded
         self._job = Job(folder, launch)
         self._ranks = Ranks(self._take, time.monotonic_ns, nproc=launch.nproc)
-        self._causes = Causes()
-        self._tails = Tails(folder, self._rank_of, self._causes, recorded.log_bytes)
+        self._attempts = Attempts()
+        self._tails = Tails(folder, self._rank_of, self._attempts, recorded.log_bytes)
         self._server = ProbeServer(self._take, lambda force: self.stop(force=force))
         self._stopped_ns = recorded.stopped_ns
         self._is_running = recorded.state is not None and recorded.state.state != "starting"
@@ -102,6 +102,8 @@ class Supervisor:
         await self._listen()
         if self._recorded.header is None:
             self._job.start()
+        for exited in self._recorded.exits:
+            self._learn(exited)
         self._ranks.resume(self._recorded.processes, self._recorded.exits)
         while not self._is_over():
             await asyncio.sleep(_TURN_S)
@@ -139,7 +141,7 @@ class Supervisor:
         if owners := self._job.owners:
             self._ranks.look(owners.keeper.pid, owners.agent.pid)
         self._tails.look()
-        failure = first_cause(self._ranks.exits, self._causes) if self._stopped_ns is None else None
+        failure = self._attempts.first_cause()
         if failure is not None and failure != self._failure:
             self._failure = failure
             self._take(JobFailed(t_ns=now_ns, failure=failure))
@@ -155,9 +157,8 @@ class Supervisor:
         if self._job.exit and (lost := self._job.exit.console_lost_bytes):
             reason = "bytes of output, the run folder's disk took nothing"
             self._take(Dropped(t_ns=now_ns, count=lost, reason=reason))
-        self._take(
-            judge(self._job.exit, self._ranks.exits, self._causes, t_ns=now_ns, stopped_ns=self._stopped_ns)
-        )
+        was_stopped = self._stopped_ns is not None
+        self._take(judge(self._job.exit, self._attempts, t_ns=now_ns, was_stopped=was_stopped))
         deadline_s = time.monotonic() + _FULL_DISK_PATIENCE_S
         self._recorder.flush(now_ns)
         while self._recorder.is_stuck and time.monotonic() < deadline_s:
@@ -178,10 +179,17 @@ class Supervisor:
         self._recorder.append(event)
         if isinstance(event, Hello):
             self._ranks.claim(event)
-        if not self._is_running and self._shows_life(event):
+        elif isinstance(event, RankExited):
+            self._learn(event)
+        if not self._is_running and self._stopped_ns is None and self._shows_life(event):
             self._is_running = True
             agent = self._job.owners.agent.pid if self._job.owners else None
             self._recorder.append(JobChanged(t_ns=event.t_ns, state="running", agent_pid=agent))
+
+    def _learn(self, exited: RankExited) -> None:
+        """Take a rank's end for a reason why the job fails, unless the job was asked to end before."""
+        if self._stopped_ns is None or exited.t_ns < self._stopped_ns:
+            self._attempts.take(exited)
 
     def _shows_life(self, event: RecordEvent) -> bool:
         """Whether an event tells that ranks run: the agent's own output does not, a whole command's may."""

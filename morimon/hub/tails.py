@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Literal
 
-from morimon.logs import Causes, LogEvent, StreamParser
+from morimon.hub.outcome import Attempts
+from morimon.logs import LogEvent, StreamParser
 from morimon.runs.folder import RunFolder
 
 _ATTEMPT = re.compile(r"attempt_(\d+)")
@@ -56,16 +57,20 @@ class Tail:
 class Tails:
     """All output files of a run.
 
-    `recorded` says how much of a file (relative to the run folder) an earlier hub recorded. `causes` gathers the errors
-    that are printed.
+    `recorded` says how much of a file (relative to the run folder) an earlier hub recorded. `attempts` gathers the
+    errors that are printed.
     """
 
     def __init__(
-        self, folder: RunFolder, rank_of: RankOf, causes: Causes, recorded: Mapping[str, int] | None = None
+        self,
+        folder: RunFolder,
+        rank_of: RankOf,
+        attempts: Attempts,
+        recorded: Mapping[str, int] | None = None,
     ) -> None:
         self._folder = folder
         self._rank_of = rank_of
-        self._causes = causes
+        self._attempts = attempts
         self._recorded = recorded or {}
         self._tails: dict[str, Tail] = {}
 
@@ -112,7 +117,7 @@ class Tails:
             rank=rank,
             restart=restart,
             recorded=self._recorded.get(file, 0),
-            causes=self._causes,
+            causes=self._attempts.console if stream == "console" else self._attempts.of(restart),
         )
         with suppress(FileNotFoundError):
             self._tails[file] = Tail(str(self._folder.path / file), parser)

@@ -19,6 +19,7 @@ from morimon.hub.control import ensure_hub, request_stop
 from morimon.hub.launch import LaunchSpec
 from morimon.model.codec import encode
 from morimon.model.events import (
+    Dropped,
     Hello,
     HubStarted,
     JobChanged,
@@ -387,10 +388,19 @@ def test_a_full_disk_is_told_and_does_not_harm_the_job(monkeypatch: pytest.Monke
             filler = disk / "filler"
             filled = subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], check=False, capture_output=True)
             assert b"No space" in filled.stderr
-            job.wait_for(Note)
-            assert "Recording stands still" in job.all_of(Note)[0].text
+            launch = job.folder.launch()
+            assert launch
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(launch.socket)
+                probe.sendall(b'{"ev":"hello","v":1,"rank":0}\n')
+                probe.sendall(b'{"ev":"counter","name":"n","value":1}\n' * 3000)
+                job.wait_for(Note)
+                assert "Recording stands still" in job.all_of(Note)[0].text
+                until(lambda: shutil.disk_usage(disk).free == 0, "no room is left")
             filler.unlink()
             job.wait_for(Note, 2)
+            gap = next(one for one in job.wait_for(Dropped) if "disk" in one.reason)
+            assert gap.count > 0
             job.go()
             assert job.end().outcome == "finished"
             job.assert_nothing_left()
@@ -398,4 +408,4 @@ def test_a_full_disk_is_told_and_does_not_harm_the_job(monkeypatch: pytest.Monke
             for left in made.jobs:
                 request_stop(left.folder, force=True)
                 left.wait_hub_gone()
-            subprocess.run(["umount", disk], check=True)
+            subprocess.run(["umount", "-l", disk], check=True)

@@ -113,7 +113,7 @@ class Job:
         return found + [process for process in [owners and owners.keeper] if process and process.is_alive()]
 
     def assert_nothing_left(self) -> None:
-        assert self.left() == []
+        until(lambda: not self.left(), "no process of the job is left")
         launch = self.folder.launch()
         assert launch
         assert not Path(launch.socket).exists()
