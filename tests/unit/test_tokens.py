@@ -22,7 +22,7 @@ from morimon.ep.config import EpConfig
 from morimon.ep.predict import routes
 from morimon.model.codec import encode
 from morimon.model.config import JobConfig
-from morimon.model.events import Configured, RunHeader, Tokens
+from morimon.model.events import Configured, RecordEvent, RunHeader, Tokens
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = [
