@@ -10,6 +10,7 @@ import click
 
 from morimon.cli.headless import Refused, leave, open_screens, readable, report, run_folder, wants_screen
 from morimon.cli.runs import print_runs
+from morimon.cli.screen import screen_options
 from morimon.hub.control import ensure_hub
 from morimon.hub.launch import LaunchError
 from morimon.report.exits import ExitCode
@@ -29,6 +30,7 @@ _PAPER_COLUMNS = 120
 @click.option("--screen", type=click.Choice(list(SCREENS)), default="ranks", help="Which one, with --once.")
 @click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
+@screen_options
 def command(job: str | None, once: bool, screen: str, headless: bool, as_json: bool) -> None:
     """Show a job that already runs, with all of its history; without an argument, list those that run.
 
@@ -49,6 +51,7 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
     if wants_screen(headless=headless, as_json=as_json):
         open_screens(folder, "attach")
     try:
+        say(sys.stderr, f"attached to run {folder.run_id}; Ctrl+C leaves the job as it is.")
         snapshot = report(living(folder), folder.path, as_json=as_json)
     except KeyboardInterrupt:
         say(sys.stderr, f"detached; the job goes on, `morimon attach {folder.run_id}` shows it again.")

@@ -40,7 +40,7 @@ class Reporter(Protocol):
     """Prints what a follower finds."""
 
     def header(self, snapshot: RunSnapshot) -> None:
-        """The job has told its first figures, and its configuration before them; or there is something else to print."""
+        """The job has told its first figures, and its configuration before them; or it has ended without."""
 
     def progress(self, snapshot: RunSnapshot) -> None:
         """A progress line is due."""
@@ -97,7 +97,7 @@ def follow(events: Iterator[RecordEvent], reporter: Reporter) -> RunSnapshot:
         if isinstance(event, Dropped):
             reporter.dropped(event)
         due = pace.is_due(event)
-        if not introduced and (due or isinstance(event, PhaseDone | RunEnded)):
+        if not introduced and isinstance(event, PhaseDone | Progress | RunEnded):
             introduced = True
             reporter.header(store.snapshot())
         if due and not isinstance(event, RunEnded):
