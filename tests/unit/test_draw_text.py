@@ -41,7 +41,8 @@ def test_sanitised_text_is_printable(raw: str) -> None:
     assert all(unicodedata.category(char) not in ("Cc", "Cs", "Co", "Cn") for char in sanitised(raw))
 
 
-@given(st.text(st.characters(max_codepoint=0x19FF)))
+# Terminals disagree about spacing vowel signs (Mc), and have learnt scripts above this at different times.
+@given(st.text(st.characters(max_codepoint=0x19FF, exclude_categories=("Mc", "Cs"))))
 def test_sanitised_text_is_as_wide_as_the_terminal_library_thinks(raw: str) -> None:
     text = sanitised(raw)
     assert cells(text) == cell_len(text)
