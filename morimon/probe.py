@@ -9,11 +9,12 @@
         ...
         probe.done("dispatch", i, latency_us, recv_tokens=n, bytes=n * 7168 * 2)
 
-Contract: a call never blocks, never raises because of the connection, the listener or the figures, and costs tens of
-nanoseconds where MORIMON_SOCKET is not set. What cannot be sent is dropped, counted, and the count is sent as soon as
-possible. A lost connection is tried again at most every 0.1 s, later every 5 s, for as long as the job lives, since a
-listener may come back at any time; between two attempts a call only reads the clock. After a fork the child opens a
-connection of its own. A probe may be shared by threads: a lock is held for one non-blocking send.
+Contract: a call never blocks, never raises because of the connection, the listener or the figures, and costs about a
+tenth of a microsecond where MORIMON_SOCKET is not set. What cannot be sent is dropped and counted, and the count is
+sent as soon as possible; only what was under way when a listener dies is lost without a count. A lost connection is
+tried again at most every 0.1 s, later every 5 s, for as long as the job lives, since a listener may come back at any
+time; between two attempts a call only reads the clock. After a fork the child opens a connection of its own. A probe
+may be shared by threads: a lock is held for one non-blocking send.
 
 Figures are plain or numpy numbers. A GPU tensor is refused (and counted), because reading it would wait for the
 device. The lines on the socket are described in docs/protocol.md, for programs that are not written in Python.
@@ -27,6 +28,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterable
 from types import TracebackType
 
@@ -34,7 +36,9 @@ __all__ = ["PROTOCOL_VERSION", "Probe"]
 
 PROTOCOL_VERSION = 1
 
-_PHASES = {"dispatch": b"dispatch", "combine": b"combine"}
+# Values that are written as they stand, without the encoder: `enter` and `done` are called where time is measured.
+_PHASES = ("dispatch", "combine")
+_PLAIN = frozenset((int, float, type(None)))
 
 _FIRST_RETRY_NS = 100_000_000
 _LAST_RETRY_NS = 5_000_000_000
@@ -85,8 +89,9 @@ class Probe:
             "local_world_size": _number(local_world_size, _LOCAL_WORLD_SIZE),
             "restart": _number(restart, _RESTART) or 0,
         }
-        self._dropped = 0
         self._start_over()
+        if self._path:
+            _probes.add(self)
 
     @property
     def dropped(self) -> int:
@@ -113,12 +118,8 @@ class Probe:
         """
         if self._path:
             t_ns = time.monotonic_ns()
-            if (
-                phase.__class__ is str and phase in _PHASES and round.__class__ is int
-            ):  # written directly: this stands before a kernel
-                self._send(
-                    b'{"ev":"phase","t_ns":%d,"round":%d,"phase":"%s"}\n' % (t_ns, round, _PHASES[phase])
-                )
+            if type(phase) is str and phase in _PHASES and type(round) is int:
+                self._send(f'{{"ev":"phase","t_ns":{t_ns},"round":{round},"phase":"{phase}"}}\n'.encode())
             else:
                 self._send({"ev": "phase", "t_ns": t_ns, "round": round, "phase": phase})
 
@@ -138,11 +139,22 @@ class Probe:
         `bytes` is recv_tokens × hidden × element size, `rdma_bytes` the same of rdma_tokens_algo; bandwidths are
         computed from them and `latency_us`.
         """
-        if self._path:
+        if not self._path:
+            return
+        t_ns = time.monotonic_ns()
+        figures = (round, latency_us, recv_tokens, rdma_tokens_algo, bytes, rdma_bytes)
+        if type(phase) is str and phase in _PHASES and _PLAIN.issuperset(map(type, figures)):
+            line = (
+                f'{{"ev":"round","t_ns":{t_ns},"round":{round},"phase":"{phase}","latency_us":{latency_us},'
+                f'"recv_tokens":{recv_tokens},"rdma_tokens_algo":{rdma_tokens_algo},'
+                f'"bytes":{bytes},"rdma_bytes":{rdma_bytes}}}\n'
+            )
+            self._send(line.replace("None", "null").encode())
+        else:
             self._send(
                 {
                     "ev": "round",
-                    "t_ns": time.monotonic_ns(),
+                    "t_ns": t_ns,
                     "round": round,
                     "phase": phase,
                     "latency_us": latency_us,
@@ -189,7 +201,7 @@ class Probe:
 
     def _start_over(self) -> None:
         """Begin without a connection, as at construction or in a forked child."""
-        self._pid = os.getpid()
+        self._dropped = 0
         self._lock = threading.RLock()
         self._socket: socket.socket | None = None
         self._rest = b""
@@ -197,15 +209,19 @@ class Probe:
         self._retry_ns = 0
         self._pause_ns = _FIRST_RETRY_NS
 
+    def _leave_parent(self) -> None:
+        """In a forked child: leave the parent's connection to the parent."""
+        if self._socket is not None:
+            self._socket.close()
+        self._start_over()
+
     def _send(self, message: dict[str, object] | bytes | None) -> None:
         """Send one message, or with None only connect; what does not leave now is counted."""
         if not self._path:
             return
-        if os.getpid() != self._pid:
-            self._leave_parent()
         with self._lock:
             connection = self._socket or self._connect()
-            if connection is not None and self._flush(connection):
+            if connection is not None and (not (self._rest or self._untold) or self._flush(connection)):
                 if message is None:
                     return
                 try:
@@ -271,13 +287,6 @@ class Probe:
         self._socket = None
         self._rest = b""
 
-    def _leave_parent(self) -> None:
-        """In a forked child: leave the parent's connection to the parent."""
-        if self._socket is not None:
-            self._socket.close()
-        self._dropped = 0
-        self._start_over()
-
 
 def _line(fields: dict[str, object]) -> bytes:
     return (_encode(fields) + "\n").encode("ascii")
@@ -303,3 +312,14 @@ def _number(given: object, names: tuple[str, ...]) -> int | None:
         return int(given)
     texts = map(os.environ.get, names)
     return next((int(text) for text in texts if text and len(text) < 10 and text.isdecimal()), None)
+
+
+_probes: weakref.WeakSet[Probe] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for probe in _probes:
+        probe._leave_parent()  # noqa: SLF001 - the same module
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,12 +1,12 @@
 """The hub's end of the probes' socket: who may connect, how much of it is read, and what becomes of bad input.
 
-Every connection is one protocol object. Its lines become record events and go to `sink`, in order and at once; a
-viewer's request to stop the job goes to `on_stop`. What is set aside is counted by (reason, rank) and told as Dropped
-events, at most one a second for each.
+Lines become record events and go to `sink`, in order; a viewer's request to stop the job goes to `on_stop`. What is
+set aside is counted by (reason, rank) and told as Dropped events, at most one a second for each.
 
-Nobody can harm the others: a connection is served `LINES_PER_TURN` lines a turn of the loop and `LINES_PER_SECOND` in
-the long run, and is not read in between, so that a flood fills its own socket and no one's memory; a line is at most
-64 KiB long; only the hub's own user, and root, may connect.
+The socket is read twenty times a second and not waited for in between: a rank that sends wakes nobody, and so is not
+preempted in the moment that it measures. Nobody can harm the others: a connection is served `LINES_PER_POLL` lines at
+a time, and what it sends beyond that waits in its own socket; a line is at most 64 KiB long; only the hub's own user,
+and root, may connect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 from morimon.hub.protocol import (
     MAX_LINE_BYTES,
@@ -37,27 +36,25 @@ from morimon.hub.protocol import (
 )
 from morimon.model.events import Bye, Dropped, RecordEvent
 
-LINES_PER_TURN = 64
-LINES_PER_SECOND = 2000
-"""What one connection is served in the long run; a second's worth may come at once."""
-BYTES_PER_LINE = 4096
-"""Input that makes few lines of many bytes is charged as if its lines were this long."""
-MAX_REASONS = 256
-"""Different (reason, rank) pairs counted apart in a second."""
+POLLS_PER_SECOND = 20
+LINES_PER_POLL = 100
+PIECE_BYTES = 65536
+PIECES_PER_POLL = 4
+"""Read from one connection at a time, where its lines are few and long."""
 MAX_CONNECTIONS = 512
 """Below the usual limit of open files; a node has fewer ranks."""
-
-Clock: TypeAlias = Callable[[], int]
+MAX_REASONS = 256
+"""Different (reason, rank) pairs counted apart in a second."""
+TELL_NS = 10**9
 
 
 class Tally:
     """Counts of what was set aside, told to `sink` once a second while there are any."""
 
-    def __init__(self, sink: Callable[[RecordEvent], None], clock_ns: Clock) -> None:
+    def __init__(self, sink: Callable[[RecordEvent], None]) -> None:
         self._sink = sink
-        self._clock_ns = clock_ns
         self._counts: Counter[tuple[str, int | None]] = Counter()
-        self._timer: asyncio.TimerHandle | None = None
+        self._told_ns = 0
 
     def add(self, reason: str, rank: int | None, count: int = 1) -> None:
         """Count something that was set aside, and why."""
@@ -65,17 +62,14 @@ class Tally:
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
             key = ("input with faults of too many kinds", None)
         self._counts[key] += count
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(1, self.tell)
 
-    def tell(self) -> None:
-        """Send what was counted since the last time."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        counts, self._counts = self._counts, Counter()
-        for (reason, rank), count in counts.items():
-            self._sink(Dropped(t_ns=self._clock_ns(), count=count, reason=reason, rank=rank))
+    def tell(self, now_ns: int, *, at_once: bool = False) -> None:
+        """Send what was counted since the last time, if that is due."""
+        if self._counts and (at_once or now_ns - self._told_ns >= TELL_NS):
+            self._told_ns = now_ns
+            counts, self._counts = self._counts, Counter()
+            for (reason, rank), count in counts.items():
+                self._sink(Dropped(t_ns=now_ns, count=count, reason=reason, rank=rank))
 
 
 class LineSplitter:
@@ -109,8 +103,7 @@ class ProbeServer:
     """The listening socket of one run.
 
     `sink` receives every event; it must not raise. `on_stop(force)` is called where a viewer asks for the end of the
-    job. `clock_ns` is CLOCK_MONOTONIC. Errors that the operating system reports at `start` (no such folder, path too
-    long) are raised as OSError.
+    job. `clock_ns` is CLOCK_MONOTONIC.
     """
 
     def __init__(
@@ -118,20 +111,22 @@ class ProbeServer:
         sink: Callable[[RecordEvent], None],
         on_stop: Callable[[bool], None],
         *,
-        clock_ns: Clock = time.monotonic_ns,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self.sink = sink
-        self.on_stop = on_stop
-        self.clock_ns = clock_ns
-        self.tally = Tally(sink, clock_ns)
+        self._sink = sink
+        self._on_stop = on_stop
+        self._clock_ns = clock_ns
+        self._tally = Tally(sink)
         self._path: Path | None = None
-        self._server: asyncio.Server | None = None
-        self._connections: set[_Connection] = set()
-        self._all_gone = asyncio.Event()
-        self._all_gone.set()
+        self._listener: socket.socket | None = None
+        self._connections: list[_Connection] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, path: Path) -> None:
-        """Listen on `path`, for this user alone; a socket that a dead hub left there is replaced."""
+        """Listen on `path`, for this user alone; a socket that a dead hub left there is replaced.
+
+        OSError where that is impossible (no such folder, path too long, a file of another kind in the way).
+        """
         with contextlib.suppress(FileNotFoundError):
             if stat.S_ISSOCK(path.lstat().st_mode):
                 path.unlink()
@@ -140,138 +135,129 @@ class ProbeServer:
             listener.setblocking(False)
             listener.bind(os.fspath(path))
             path.chmod(0o600)  # nobody can connect before the socket listens
-            self._server = await asyncio.get_running_loop().create_unix_server(
-                lambda: _Connection(self), sock=listener, backlog=MAX_CONNECTIONS
-            )
-        except BaseException:
+            listener.listen(MAX_CONNECTIONS)
+        except OSError:
             listener.close()
             raise
-        self._path = path
+        self._path, self._listener = path, listener
+        self._timer = asyncio.get_running_loop().call_later(1 / POLLS_PER_SECOND, self._turn)
 
     @property
     def connections(self) -> int:
         """Open connections, viewers' included."""
         return len(self._connections)
 
+    def poll(self) -> None:
+        """Accept who waits and serve everyone once; otherwise done by itself, POLLS_PER_SECOND times a second."""
+        self._accept()
+        self._connections = [
+            connection for connection in self._connections if connection.serve(self._clock_ns)
+        ]
+        self._tally.tell(self._clock_ns())
+
     async def drain(self, timeout_s: float) -> bool:
         """Wait until everyone has hung up and all they said is with `sink`; False where some still hold on."""
-        assert self._path is not None
-        self._all_gone.clear()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as last_in_the_queue:
-            last_in_the_queue.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(last_in_the_queue, os.fspath(self._path))
-        try:
-            await asyncio.wait_for(self._all_gone.wait(), timeout_s)
-        except (TimeoutError, asyncio.TimeoutError):
-            return False
-        return True
+        end_ns = self._clock_ns() + int(timeout_s * 1e9)
+        self.poll()
+        while self._connections and self._clock_ns() < end_ns:
+            await asyncio.sleep(0.01)  # more often than usual: nobody is measuring any more
+            self.poll()
+        return not self._connections
 
     def close(self) -> None:
         """Stop listening, hang up on everyone, tell the last counts, remove the socket."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for connection in list(self._connections):
-            connection.hang_up()
-        self.tally.tell()
-        if self._path is not None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.poll()
+        for connection in self._connections:
+            connection.end(self._clock_ns())
+        self._connections = []
+        self._tally.tell(self._clock_ns(), at_once=True)
+        if self._listener is not None and self._path is not None:
+            self._listener.close()
             self._path.unlink(missing_ok=True)
-            self._path = None
+            self._listener = self._path = None
 
-    def opened(self, connection: _Connection) -> None:
-        """A connection began (called by it)."""
-        self._connections.add(connection)
-        self._all_gone.clear()
+    def _turn(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(1 / POLLS_PER_SECOND, self._turn)
+        self.poll()
 
-    def ended(self, connection: _Connection) -> None:
-        """A connection is over (called by it)."""
-        self._connections.discard(connection)
-        if not self._connections:
-            self._all_gone.set()
+    def _accept(self) -> None:
+        while self._listener is not None:
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # no file descriptors left, or whoever came is gone again
+                self._tally.add(f"a connection that could not be accepted: {error.strerror}", None)
+                return
+            pid, uid = _peer(connection)
+            if uid not in (os.geteuid(), 0):
+                self._tally.add(f"a connection of another user (uid {uid}), refused", None)
+                connection.close()
+            elif len(self._connections) >= MAX_CONNECTIONS:
+                self._tally.add(f"a connection beyond {MAX_CONNECTIONS}, refused", None)
+                connection.close()
+            else:
+                connection.setblocking(False)
+                self._connections.append(_Connection(connection, pid, self._sink, self._on_stop, self._tally))
 
 
-class _Connection(asyncio.Protocol):
+class _Connection:
     """One probe or viewer."""
 
-    def __init__(self, server: ProbeServer) -> None:
-        self._server = server
-        self._sender = Sender()
+    def __init__(
+        self,
+        connection: socket.socket,
+        pid: int,
+        sink: Callable[[RecordEvent], None],
+        on_stop: Callable[[bool], None],
+        tally: Tally,
+    ) -> None:
+        self._socket = connection
+        self._sender = Sender(pid)
+        self._sink = sink
+        self._on_stop = on_stop
+        self._tally = tally
         self._splitter = LineSplitter()
         self._lines: deque[bytes] = deque()
-        self._transport: asyncio.Transport | None = None
+        self._read_ns = 0
         self._refusal: str | None = None
         self._dropped = 0
-        self._allowance = float(LINES_PER_SECOND)
-        self._allowed_ns = server.clock_ns()
-        self._next_turn: asyncio.Handle | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        pid, uid = _peer(transport.get_extra_info("socket"))
-        if uid not in (os.geteuid(), 0):
-            self._server.tally.add(f"a connection of another user (uid {uid}), refused", None)
-            transport.abort()
-            return
-        if self._server.connections >= MAX_CONNECTIONS:
-            self._server.tally.add(f"a connection beyond {MAX_CONNECTIONS}, refused", None)
-            transport.abort()
-            return
-        self._transport = transport
-        self._sender.peer_pid = pid
-        self._server.opened(self)
+    def serve(self, clock_ns: Callable[[], int]) -> bool:
+        """Read and handle as much as one connection may at a time; False where it has ended."""
+        pieces, lines = PIECES_PER_POLL, LINES_PER_POLL
+        while lines:
+            if self._lines:
+                lines -= 1
+                self._receive(self._lines.popleft(), self._read_ns)
+            elif not pieces:
+                return True
+            else:
+                pieces -= 1
+                try:
+                    data = self._socket.recv(PIECE_BYTES)
+                except BlockingIOError:
+                    return True
+                except OSError:  # reset by its process
+                    data = b""
+                self._read_ns = clock_ns()
+                if not data:
+                    self.end(self._read_ns)
+                    return False
+                self._lines.extend(self._splitter.feed(data))
+        return True
 
-    def data_received(self, data: bytes) -> None:
-        if self._transport is None:
-            return
-        lines = self._splitter.feed(data)
-        self._allowance -= max(0, max(1, len(data) // BYTES_PER_LINE) - len(lines))
-        self._lines.extend(lines)
-        self._take_turn()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._transport is None:
-            return
-        self._transport = None
-        if self._next_turn is not None:
-            self._next_turn.cancel()
-        now_ns = self._server.clock_ns()
+    def end(self, now_ns: int) -> None:
+        """Hang up, with what was received so far."""
+        self._socket.close()
         while self._lines:
             self._receive(self._lines.popleft(), now_ns)
         if self._splitter.unfinished:
             self._set_aside("half a line at the end of a connection")
         if (rank := self._sender.rank) is not None:
-            self._server.sink(
-                Bye(t_ns=now_ns, rank=rank, restart=self._sender.restart, dropped=self._dropped)
-            )
-        self._server.ended(self)
-
-    def hang_up(self) -> None:
-        """Close at once, with what was received so far."""
-        if self._transport is not None:
-            self._transport.abort()
-            self.connection_lost(None)
-
-    def _take_turn(self) -> None:
-        """Serve as many lines as this turn may; then read on, or wait for the next turn."""
-        if self._transport is None:
-            return
-        self._next_turn = None
-        now_ns = self._server.clock_ns()
-        grown = (now_ns - self._allowed_ns) * LINES_PER_SECOND / 1e9
-        self._allowance = min(self._allowance + grown, LINES_PER_SECOND)
-        self._allowed_ns = now_ns
-        for _ in range(min(LINES_PER_TURN, len(self._lines), max(0, int(self._allowance)))):
-            self._allowance -= 1
-            self._receive(self._lines.popleft(), now_ns)
-        loop = asyncio.get_running_loop()
-        if self._allowance < 1:
-            self._transport.pause_reading()
-            self._next_turn = loop.call_later(LINES_PER_TURN / LINES_PER_SECOND, self._take_turn)
-        elif self._lines:
-            self._transport.pause_reading()
-            self._next_turn = loop.call_soon(self._take_turn)
-        else:
-            self._transport.resume_reading()
+            self._sink(Bye(t_ns=now_ns, rank=rank, restart=self._sender.restart, dropped=self._dropped))
 
     def _receive(self, line: bytes, now_ns: int) -> None:
         if self._refusal is not None:
@@ -282,13 +268,12 @@ class _Connection(asyncio.Protocol):
             if isinstance(message, DroppedMessage):
                 self._dropped += message.count
                 self._set_aside(message.reason, message.count)
-                return
-            if isinstance(message, StopMessage):
-                self._server.on_stop(message.force)
-                return
-            if isinstance(message, HelloMessage):
-                self._sender.greet(message)
-            self._server.sink(self._sender.event(message, self._time(message, now_ns)))
+            elif isinstance(message, StopMessage):
+                self._on_stop(message.force)
+            else:
+                if isinstance(message, HelloMessage):
+                    self._sender.greet(message)
+                self._sink(self._sender.event(message, self._time(message, now_ns)))
         except VersionError as error:
             self._refusal = str(error)
             self._set_aside(self._refusal)
@@ -305,7 +290,7 @@ class _Connection(asyncio.Protocol):
         return message.t_ns
 
     def _set_aside(self, reason: str, count: int = 1) -> None:
-        self._server.tally.add(reason, self._sender.rank, count)
+        self._tally.add(reason, self._sender.rank, count)
 
 
 def _peer(connection: socket.socket) -> tuple[int, int]:

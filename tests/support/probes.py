@@ -52,6 +52,11 @@ async def serving(path: Path, **options: Any) -> AsyncIterator[tuple[ProbeServer
         server.close()
 
 
+def tell_now(server: ProbeServer) -> None:
+    """Have the counts of what was set aside in `heard` before the second is over."""
+    server._tally.tell(time.monotonic_ns(), at_once=True)
+
+
 async def until(condition: Callable[[], object], what: str) -> None:
     """Let the loop run until the condition holds; AssertionError after DEADLINE_S."""
     end = time.monotonic() + DEADLINE_S
