@@ -23,12 +23,6 @@ def means_now(snapshot: RunSnapshot, phase: Phase) -> Means:
     return Means(_mean(f.latency_us for f in figures), _mean(f.xgmi_gbps for f in figures))
 
 
-def straggler_is_late(snapshot: RunSnapshot) -> bool:
-    """Whether the rank that most often arrives last is late now, by the store's rule."""
-    straggler = snapshot.straggler
-    return straggler is not None and any(r.is_late for r in snapshot.ranks if r.rank == straggler.rank)
-
-
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return fmean(known) if known else None

@@ -11,7 +11,7 @@ import msgspec
 
 from morimon.model.config import JobConfig
 from morimon.model.events import Dropped, Level, Note, Phase
-from morimon.report.now import means_now, straggler_is_late
+from morimon.report.now import means_now
 from morimon.store.snapshot import Extreme, PhaseSummary, RankSnapshot, RunSnapshot, Spread
 
 
@@ -280,7 +280,7 @@ def _last(snapshot: RunSnapshot) -> Last | None:
         behind_us=straggler.behind_us,
         rounds=straggler.rounds,
         judged=straggler.judged,
-        late=straggler_is_late(snapshot),
+        late=straggler.is_late,
     )
 
 

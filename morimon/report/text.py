@@ -9,7 +9,7 @@ from morimon.draw.glyphs import ASCII, UNICODE, Glyphs
 from morimon.draw.text import sanitised
 from morimon.draw.units import duration, gbps, micros
 from morimon.report.excerpt import Excerpt
-from morimon.report.now import means_now, straggler_is_late
+from morimon.report.now import means_now
 from morimon.store.snapshot import DropCount, RunSnapshot
 from morimon.views.status import configuration
 
@@ -49,7 +49,7 @@ def last_to_arrive(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
     s = snapshot.straggler
     if s is None:
         return ""
-    mark = f" {glyphs.late} late" if straggler_is_late(snapshot) else ""
+    mark = f" {glyphs.late} late" if s.is_late else ""
     return (
         f"last to arrive: rank {s.rank} (+{_us(s.behind_us, glyphs)} at {s.phase}, "
         f"{s.rounds} of {s.judged} rounds){mark}"

@@ -98,6 +98,7 @@ class Arrivals:
 
     def straggler(self) -> Straggler | None:
         """The rank that came last in the largest share of a phase's newest judged rounds; ties go to the larger lag."""
+        late = self.late_ranks()
         found: list[tuple[float, float, Straggler]] = []
         for phase, race in self._races.items():
             if not race.judged:
@@ -105,7 +106,7 @@ class Arrivals:
             rank, times = _most_often_last(race.judged)
             lag = median(j.behind_us for j in race.judged if j.last == rank)
             share = times / len(race.judged)
-            found.append((share, lag, Straggler(rank, lag, times, len(race.judged), phase)))
+            found.append((share, lag, Straggler(rank, lag, times, len(race.judged), phase, rank in late)))
         return max(found, key=lambda f: f[:2])[2] if found else None
 
     def late_ranks(self) -> frozenset[int]:

@@ -104,6 +104,8 @@ class Straggler:
     """Of the newest `judged` rounds of `phase`, those in which it came last."""
     judged: int
     phase: Phase
+    is_late: bool
+    """Whether that is no chance: the rank's own `is_late`."""
 
 
 @dataclass(frozen=True, slots=True)

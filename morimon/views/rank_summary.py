@@ -94,7 +94,7 @@ def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
     """Who keeps the others waiting, in one sentence; it is read from arrivals, never from durations."""
     glyphs = frame.glyphs
     late = snapshot.straggler
-    if late is not None:
+    if late is not None and late.is_late:
         behind = f"{micros(late.behind_us, glyphs)} {glyphs.micro}s"
         where = "" if frame.is_narrow else f" enters {late.phase}"
         text = (

@@ -90,6 +90,7 @@ def test_late_rank_is_named_by_its_arrival(late: int) -> None:
     assert (straggler.rank, straggler.phase) == (late, "dispatch")
     assert (straggler.rounds, straggler.judged) == (20, 20)
     assert straggler.behind_us == pytest.approx(400, abs=10)
+    assert straggler.is_late
     assert [r.rank for r in snapshot.ranks if r.is_late] == [late]
     row = snapshot.ranks[late]
     assert row.dispatch.arrival_us == max(r.dispatch.arrival_us or 0 for r in snapshot.ranks)
@@ -131,7 +132,10 @@ def test_without_arrivals_nobody_is_late() -> None:
 
 def test_no_rank_is_late_among_equals() -> None:
     for seed in range(10):
-        assert not any(r.is_late for r in seen(Plan(late_rank=None, seed=seed, rounds=40)).ranks)
+        snapshot = seen(Plan(late_rank=None, seed=seed, rounds=40))
+        assert not any(r.is_late for r in snapshot.ranks)
+        assert snapshot.straggler is not None
+        assert not snapshot.straggler.is_late
 
 
 def test_a_round_is_judged_when_all_have_entered() -> None:
