@@ -19,7 +19,7 @@ from morimon.model.events import (
 
 PERIOD_NS = 1_000_000_000
 REPORT_NS = 10_000_000_000
-_ROUNDS_REMEMBERED = 64
+_ROUNDS_REMEMBERED = 4096
 
 
 class Thinning:
@@ -27,9 +27,9 @@ class Thinning:
 
     def __init__(self) -> None:
         self._last_ns: dict[tuple[object, ...], int] = {}
-        self._rounds: dict[tuple[int, int], int] = {}
-        """(restart, round) that are kept -> when that was decided; the oldest are forgotten."""
-        self._decided_ns = -PERIOD_NS
+        self._rounds: dict[tuple[int, int], bool] = {}
+        """(restart, round) -> whether it is kept, decided when its first event comes; old ones are forgotten."""
+        self._chosen_ns = -PERIOD_NS
         self._dropped = 0
         self._reported_ns = 0
 
@@ -61,15 +61,13 @@ class Thinning:
 
     def _keeps_round(self, restart: int, number: int, t_ns: int) -> bool:
         key = (restart, number)
-        if key in self._rounds:
-            return True
-        if t_ns - self._decided_ns < PERIOD_NS:
-            return False
-        self._decided_ns = t_ns
-        self._rounds[key] = t_ns
-        if len(self._rounds) > _ROUNDS_REMEMBERED:
-            del self._rounds[next(iter(self._rounds))]
-        return True
+        if key not in self._rounds:
+            self._rounds[key] = t_ns - self._chosen_ns >= PERIOD_NS
+            if self._rounds[key]:
+                self._chosen_ns = t_ns
+            if len(self._rounds) > _ROUNDS_REMEMBERED:
+                del self._rounds[next(iter(self._rounds))]
+        return self._rounds[key]
 
     def _is_due(self, key: tuple[object, ...], t_ns: int) -> bool:
         if t_ns - self._last_ns.get(key, t_ns - PERIOD_NS) < PERIOD_NS:
