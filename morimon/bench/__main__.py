@@ -9,7 +9,7 @@ from morimon.bench.options import OptionsError, parse
 
 
 def main(argv: list[str]) -> int:
-    """Run this rank; 0 where all went well, 1 for a failed verification, 2 for options that cannot be."""
+    """Run this rank; 0 where all went well, 1 for a failed verification or a trace that cannot be written, 2 for options that cannot be."""
     try:
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
         options = parse(argv, world_size)
@@ -32,18 +32,21 @@ def main(argv: list[str]) -> int:
 
     from morimon.bench.gloo import GlooBackend
     from morimon.bench.job import Job
+    from morimon.bench.spans import Spans
     from morimon.bench.verify import VerificationError
     from morimon.probe import Probe
+    from morimon.trace.model import TraceError
 
     torch.set_num_threads(1)  # ranks share the cores
     probe = Probe()
     probe.hello()
-    backend = GlooBackend(options)
+    spans = Spans(is_kept=options.cmd == "profile")
+    backend = GlooBackend(options, spans)
     say("init process group done")
     try:
-        Job(options, backend, probe, say).run()
-    except VerificationError as error:
-        print(f"[rank{backend.rank}]: VerificationError: {error}", file=sys.stderr, flush=True)
+        Job(options, backend, probe, say, spans).run()
+    except (VerificationError, TraceError) as error:
+        print(f"[rank{backend.rank}]: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return 1
     backend.close()
     probe.close()

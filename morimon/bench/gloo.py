@@ -13,6 +13,7 @@ from morimon.bench.backend import Arrival, Combined
 from morimon.bench.data import Batch, destinations
 from morimon.bench.options import Options
 from morimon.bench.rows import TORCH_DTYPES, encode, pack, unpack
+from morimon.bench.spans import Spans
 
 
 @dataclass(frozen=True)
@@ -30,23 +31,32 @@ class GlooBackend:
 
     platform = "CPU"
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, spans: Spans) -> None:
         dist.init_process_group("gloo")
         self.rank = dist.get_rank()
         self._options = options
+        self._spans = spans
         self._world_size = dist.get_world_size()
 
     def dispatch(self, batch: Batch) -> Arrival:
         """Layout, counts, rows: everything between the tokens here and the rows there is timed."""
         config = self._options.ep
         start = time.perf_counter()
-        destination, token = destinations(self._options, batch.topk_idx).t().nonzero(as_tuple=True)
-        sent = destination.bincount(minlength=self._world_size)
-        received = self._all_to_all(sent, [1] * self._world_size, [1] * self._world_size)
-        handle = _Handle(batch.num_tokens, token, sent.tolist(), received.tolist())
-        source = torch.arange(batch.num_tokens) + self.rank * config.num_tokens
-        packed = pack(encode(config, batch, source))[token]
-        rows = unpack(config, self._all_to_all(packed, handle.sent, handle.received))
+        slot = self._spans.slot
+        with slot("dispatch_layout"):
+            destination, token = destinations(self._options, batch.topk_idx).t().nonzero(as_tuple=True)
+            sent = destination.bincount(minlength=self._world_size)
+        with slot("dispatch_counts"):
+            each = [1] * self._world_size
+            received = self._all_to_all(sent, each, each)
+            handle = _Handle(batch.num_tokens, token, sent.tolist(), received.tolist())
+        with slot("dispatch_pack"):
+            source = torch.arange(batch.num_tokens) + self.rank * config.num_tokens
+            packed = pack(encode(config, batch, source))[token]
+        with slot("dispatch_rows"):
+            arrived = self._all_to_all(packed, handle.sent, handle.received)
+        with slot("dispatch_unpack"):
+            rows = unpack(config, arrived)
         return Arrival(rows, (time.perf_counter() - start) * 1e6, handle)
 
     def combine(self, arrival: Arrival, outputs: torch.Tensor) -> Combined:
@@ -55,13 +65,15 @@ class GlooBackend:
         handle = arrival.handle
         assert isinstance(handle, _Handle)
         dtype = TORCH_DTYPES[self._options.ep.combine_dtype]
-        # gloo moves bytes; what they mean is the same on both ends
-        back = self._all_to_all(
-            outputs.to(dtype).contiguous().view(torch.uint8), handle.received, handle.sent
-        ).view(dtype)
-        tokens = torch.zeros(handle.num_tokens, outputs.shape[1])
-        tokens.index_add_(0, handle.sent_tokens, back.to(torch.float32))
-        return Combined(tokens.to(dtype), (time.perf_counter() - start) * 1e6)
+        with self._spans.slot("combine_rows"):
+            # gloo moves bytes; what they mean is the same on both ends
+            rows = outputs.to(dtype).contiguous().view(torch.uint8)
+            back = self._all_to_all(rows, handle.received, handle.sent).view(dtype)
+        with self._spans.slot("combine_sum"):
+            sums = torch.zeros(handle.num_tokens, outputs.shape[1])
+            sums.index_add_(0, handle.sent_tokens, back.to(torch.float32))
+            tokens = sums.to(dtype)
+        return Combined(tokens, (time.perf_counter() - start) * 1e6)
 
     def barrier(self) -> None:
         """All ranks of the group."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from morimon.bench import data, printing
 from morimon.bench.backend import Backend
 from morimon.bench.options import Options
+from morimon.bench.spans import Spans, export
 from morimon.bench.verify import verify_combine, verify_dispatch
 from morimon.ep.counts import tally
 from morimon.ep.volume import element_bytes
@@ -34,50 +35,60 @@ class _Done:
     combine_us: float
 
 
-class Job:
-    """One rank's part of the job; `say` prints a line at once."""
+def describe(options: Options, platform: str) -> dict[str, object]:
+    """The job's configuration in the words of morimon.model.config.JobConfig."""
+    ep = options.ep
+    return {
+        "name": f"morimon {options.cmd}",
+        "kernel_type": ep.kernel_type,
+        "backend": options.backend,
+        "platform": platform,
+        "cmd": options.cmd,
+        "world_size": ep.world_size,
+        "num_nodes": ep.num_nodes,
+        "gpu_per_node": ep.gpu_per_node,
+        "num_tokens": ep.num_tokens,
+        "hidden": ep.hidden,
+        "topk": ep.topk,
+        "num_experts": ep.num_experts,
+        "dtype": ep.dtype,
+        "combine_dtype": ep.combine_dtype,
+        "routing": options.routing,
+        "seed": options.seed,
+        "rounds": options.rounds,
+        "warmup": options.warmup,
+    }
 
-    def __init__(self, options: Options, backend: Backend, probe: Probe, say: Callable[[str], None]) -> None:
+
+class Job:
+    """One rank's part of the job; `say` prints a line at once. The backend notes its spans with the job's."""
+
+    def __init__(
+        self, options: Options, backend: Backend, probe: Probe, say: Callable[[str], None], spans: Spans
+    ) -> None:
         self._options = options
         self._backend = backend
         self._probe = probe
         self._say = say
+        self._spans = spans
         self._leads = backend.rank == 0
         self._told = False
 
     def run(self) -> None:
-        """Run to the end; raises VerificationError in the rank that got something wrong."""
+        """Run to the end; raises VerificationError in the rank that got something wrong, TraceError for a full disk."""
         self._say(f"I'm pe {self._backend.rank} in {self._options.ep.world_size} pes")
-        self._introduce()
+        config = describe(self._options, self._backend.platform)
+        if self._leads:
+            self._probe.config(**config)
         if self._options.cmd == "stress":
             self._stress()
         else:
             self._bench()
+        if self._options.cmd == "profile":
+            path = export(self._spans, self._options, self._backend.rank, config)
+            self._say(f"Trace exported to {path} ({len(self._spans.rows)} events)")
+            self._lead(f"Profiling data exported to {path.parent}")
         self._say(f"rank:  {self._backend.rank} error times:  0 appear round:  set()")
-
-    def _introduce(self) -> None:
-        if self._leads:
-            options, ep = self._options, self._options.ep
-            self._probe.config(
-                name=f"morimon {options.cmd}",
-                kernel_type=ep.kernel_type,
-                backend=options.backend,
-                platform=self._backend.platform,
-                cmd=options.cmd,
-                world_size=ep.world_size,
-                num_nodes=ep.num_nodes,
-                gpu_per_node=ep.gpu_per_node,
-                num_tokens=ep.num_tokens,
-                hidden=ep.hidden,
-                topk=ep.topk,
-                num_experts=ep.num_experts,
-                dtype=ep.dtype,
-                combine_dtype=ep.combine_dtype,
-                routing=options.routing,
-                seed=options.seed,
-                rounds=options.rounds,
-                warmup=options.warmup,
-            )
 
     def _bench(self) -> None:
         options, ep = self._options, self._options.ep
@@ -130,8 +141,9 @@ class Job:
             self._lead("Node 0 Dispatch Pass")
         self._done("dispatch", told, arrival.latency_us, recv, algo)
 
-        weight = data.weight_on(options, arrival.rows.topk_idx, arrival.rows.weights, rank)
-        outputs = arrival.rows.values() * weight[:, None]  # the experts are the identity
+        with self._spans.slot("experts"):  # they are the identity
+            weight = data.weight_on(options, arrival.rows.topk_idx, arrival.rows.weights, rank)
+            outputs = arrival.rows.values() * weight[:, None]
         self._arrive("combine", told)
         combined = backend.combine(arrival, outputs)
         verify_combine(options, printed, rank, combined.tokens)

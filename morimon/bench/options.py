@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, NoReturn, get_args
 
 import msgspec
@@ -82,6 +83,8 @@ def parse(argv: Sequence[str], world_size: int) -> Options:
         raise OptionsError(f"--slow-us must not be negative, but is {given.slow_us}.")
     if given.slow_rank is not None and not 0 <= given.slow_rank < world_size:
         raise OptionsError(f"--slow-rank {given.slow_rank} is none of the {world_size} ranks.")
+    if given.cmd == "profile" and not Path(given.trace_dir).is_dir():
+        raise OptionsError(f"--trace-dir {given.trace_dir} is no folder.")
     return Options(
         ep=ep,
         cmd=given.cmd,

@@ -42,8 +42,8 @@ class Tail:
             self._offset += len(data)
             events += self._parser.feed(data, t_ns)
             if len(data) < _PIECE_BYTES or time.monotonic() > deadline_s:
-                break
-        return events
+                return events
+        return events + self._parser.feed(b"", t_ns)  # what waited for another line in vain
 
     def close(self, t_ns: int) -> list[LogEvent]:
         """Events of the rest of the file, which grows no more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from morimon.bench.options import parse
 from morimon.ep.predict import predict, routes
 from morimon.logs import Causes
 from morimon.model.events import PhaseDone, Tokens
+from morimon.trace.load import load
 from tests.support.parsing import only
 from tests.support.parsing import parse as read
 
@@ -28,6 +30,10 @@ SMALL = [
     "--num-experts-per-token",
     "3",
 ]
+SLOTS = {
+    "dispatch_layout", "dispatch_counts", "dispatch_pack", "dispatch_rows", "dispatch_unpack",
+    "experts", "combine_rows", "combine_sum",
+}  # fmt: skip
 SPOILED = Path(__file__).parents[1] / "support" / "spoiled_bench.py"
 
 
@@ -53,8 +59,22 @@ def torchrun(nproc: int, *what: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def test_printed_lines_of_real_ranks_read_back() -> None:
-    argv = [*SMALL, "--rounds", "4", "--routing", "skewed", "--seed", "5", "--dtype", "fp8"]
+def test_what_real_ranks_print_and_trace_reads_back(tmp_path: Path) -> None:
+    argv = [
+        *SMALL,
+        "--cmd",
+        "profile",
+        "--trace-dir",
+        str(tmp_path),
+        "--rounds",
+        "4",
+        "--routing",
+        "skewed",
+        "--seed",
+        "5",
+        "--dtype",
+        "fp8",
+    ]
     done = torchrun(4, "-m", "morimon.bench", *argv)
     assert done.returncode == 0, done.stdout.decode()
     options = parse(argv, 4)
@@ -70,6 +90,13 @@ def test_printed_lines_of_real_ranks_read_back() -> None:
         for rank in range(4)
     }
     assert causes.root() is None
+
+    traces = {trace.rank: trace for trace in map(load, tmp_path.iterdir())}
+    assert set(traces) == set(range(4))
+    for trace in traces.values():
+        spans = Counter(trace.slots[slot].name for slot in trace.spans.slot)
+        assert set(spans.values()) == {5}, spans
+        assert set(spans) == SLOTS
 
 
 def test_a_spoiled_exchange_ends_the_job_with_its_cause() -> None:

@@ -13,6 +13,7 @@ from morimon.bench.data import Batch, destinations
 from morimon.bench.job import Job
 from morimon.bench.options import Options
 from morimon.bench.rows import TORCH_DTYPES, Rows, encode, pack, unpack
+from morimon.bench.spans import Spans
 from morimon.bench.verify import VerificationError
 from morimon.probe import Probe
 
@@ -114,7 +115,8 @@ def run_threads(
 
     def rank(number: int) -> None:
         try:
-            Job(world.options, ThreadBackend(world, number), probe(number), lines.append).run()
+            spans = Spans(is_kept=world.options.cmd == "profile")
+            Job(world.options, ThreadBackend(world, number), probe(number), lines.append, spans).run()
         except VerificationError as error:
             errors.append(error)
             world.meeting.abort()

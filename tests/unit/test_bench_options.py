@@ -50,6 +50,7 @@ def test_options_as_in_moris_benchmark() -> None:
         ("--slow-us -1", "--slow-us"),
         ("--routing spread --num-experts-per-token 4", "spread"),
         ("--num-experts 8 --num-experts-per-rank 1", "not both"),
+        ("--cmd profile --trace-dir /nowhere/at/all", "/nowhere/at/all is no folder"),
     ],
 )
 def test_bad_options_give_one_sentence(argv: str, words: str) -> None:
