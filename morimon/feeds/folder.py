@@ -6,7 +6,6 @@ and a folder that is polled behaves like one that is not. `FolderEvents.mode` sa
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +22,6 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers import Observer
-
-from morimon.feeds.traces import Seen, is_candidate
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver
@@ -60,26 +57,6 @@ def remote_file_system(folder: Path, mounts: str) -> str:
         if len(point) >= len(best) and Path(point) in (folder, *folder.parents):
             best, kind = point, found
     return kind if kind in _REMOTE or kind.startswith("fuse.") or kind == "fuse" else ""
-
-
-def list_folder(folder: Path) -> dict[str, Seen]:
-    """Every file that may be a trace, by name. Raises OSError when the folder cannot be read."""
-    found = {}
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if not is_candidate(entry.name):
-                continue
-            try:
-                if entry.is_file():
-                    found[entry.name] = seen(entry.stat())
-            except FileNotFoundError:
-                continue  # removed since it was listed
-    return found
-
-
-def seen(status: os.stat_result) -> Seen:
-    """What tells one content of a file from another."""
-    return Seen(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class FolderEvents:

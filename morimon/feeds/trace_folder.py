@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from morimon.feeds.folder import POLL_S, FolderEvents, list_folder, seen
+from morimon.feeds.folder import POLL_S, FolderEvents
+from morimon.feeds.listing import list_folder, seen
 from morimon.feeds.traces import FolderTraces, Seen, TraceShelf
 from morimon.trace.model import TraceError
 from morimon.trace.whole import wholeness
@@ -46,6 +47,7 @@ class TraceFolder:
         self._events: FolderEvents | None = None
         self._folder_id: tuple[int, int] | None = None
         self._trouble = ""
+        self._turns = 0
         self._looked = False
 
     def start(self) -> None:
@@ -74,7 +76,7 @@ class TraceFolder:
     def version(self) -> int:
         """Changes whenever `traces()` or `mode` does."""
         with self._changed:
-            return self._shelf.version
+            return self._version()
 
     @property
     def mode(self) -> str:
@@ -96,7 +98,7 @@ class TraceFolder:
     def wait(self, version: int, timeout_s: float) -> bool:
         """Block until `version` is not the newest any more; False when nothing happened in time."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._shelf.version != version, timeout_s)
+            return self._changed.wait_for(lambda: self._version() != version, timeout_s)
 
     def loaded(
         self, name: str, revision: int, ranks: Iterable[int] = (), world_size: int | None = None
@@ -111,6 +113,9 @@ class TraceFolder:
         with self._changed:
             self._shelf.failed(name, revision, text, aside=aside)
             self._changed.notify_all()
+
+    def _version(self) -> int:
+        return self._shelf.version + self._turns
 
     def _follow(self) -> None:
         while not self._closed.is_set():
@@ -144,7 +149,7 @@ class TraceFolder:
         self._folder_id = found
         with self._changed:
             self._events = events
-            self._shelf.version += 1
+            self._turns += 1
 
     def _look(self) -> None:
         trouble = ""
@@ -155,7 +160,7 @@ class TraceFolder:
         with self._changed:
             if trouble != self._trouble:
                 self._trouble = trouble
-                self._shelf.version += 1
+                self._turns += 1
             names = self._shelf.listed(listing, time.monotonic())
             self._looked = True
             self._changed.notify_all()

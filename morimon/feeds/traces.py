@@ -116,6 +116,10 @@ class FolderTraces:
         """All files but those set aside, group by group."""
         return tuple(file for group in self.groups for file in group.files)
 
+    def group_of(self, name: str) -> TraceGroup | None:
+        """The run that a file belongs to."""
+        return next((group for group in self.groups for file in group.files if file.name == name), None)
+
 
 @dataclass(slots=True)
 class _Entry:

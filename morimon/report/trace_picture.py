@@ -209,7 +209,7 @@ class _Gantt:
             f"{who}iteration {iteration.number}",
             f"{iteration.duration_ns / 1000:.1f} µs  [{iteration.start_ns / 1000:.1f} – {iteration.end_ns / 1000:.1f}]",
         ]
-        if iteration.overlap is not None:
+        if iteration.overlap is not None and self.line.rows.get("intra"):
             parts.append(f"overlap inter∥intra {100 * iteration.overlap:.0f} %")
         if iteration.barrier_ns is not None:
             parts.append(f"in barriers {iteration.barrier_ns / 1000:.1f} µs")
@@ -287,23 +287,16 @@ class _Gantt:
         """Name and duration in the bar, the fullest form that fits; else outside, above the lanes."""
         duration = f"{duration_us:.1f} µs" if duration_us >= 1 else f"{duration_us:.2f} µs"
         wide, high = length * self.points_per_us - 3, height * 0.9 * self.points_per_row - 2
-        letter, line = LETTER_PT * EM, LETTER_PT * 1.25
-        long = max(len(name), len(duration)) * letter
-        one = (len(name) + len(duration) + 2) * letter
         style: dict[str, Any] = {
-            "ha": "center", "va": "center", "fontsize": LETTER_PT, "color": ink_on(colour), "weight": "bold", "zorder": 5, "clip_on": True,
+            "ha": "center", "va": "center", "color": ink_on(colour), "weight": "bold", "zorder": 5, "linespacing": 1.1,
         }  # fmt: skip
         x, y = begin + length / 2, top + height / 2
-        if long <= wide and 2 * line <= high:
-            self.axes.text(x, y, f"{name}\n{duration}", linespacing=1.1, **style)
-        elif one <= wide and line <= high:
-            self.axes.text(x, y, f"{name}  {duration}", **style)
-        elif one <= high and line <= wide:
-            self.axes.text(x, y, f"{name}  {duration}", rotation=90, **style)
-        elif 2 * line <= wide and long <= high:
-            self.axes.text(x, y, f"{name}\n{duration}", rotation=90, linespacing=1.1, **style)
-        else:
-            self.callouts.append((x, top, f"{name} {duration}"))
+        for size in (LETTER_PT, LETTER_PT - 1, LETTER_PT - 2):
+            form = _fitting(name, duration, wide, high, size)
+            if form:
+                self.axes.text(x, y, form[0], rotation=form[1], fontsize=size, **style)
+                return
+        self.callouts.append((x, top, f"{name} {duration}"))
 
     def _call_out(self) -> None:
         """Labels that no bar had room for, above the lanes where they do not touch one another."""
@@ -320,3 +313,19 @@ class _Gantt:
                 color="#333333", annotation_clip=False, zorder=6,
                 arrowprops={"arrowstyle": "-", "color": "#888888", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0},
             )  # fmt: skip
+
+
+def _fitting(name: str, duration: str, wide: float, high: float, size: float) -> tuple[str, int] | None:
+    """A label's text and rotation in `wide` × `high` points, letters of `size`; None if no form fits."""
+    long = max(len(name), len(duration)) * size * EM
+    one = (len(name) + len(duration) + 2) * size * EM
+    line = 1.25 * size
+    if long <= wide and 2 * line <= high:
+        return f"{name}\n{duration}", 0
+    if one <= wide and line <= high:
+        return f"{name}  {duration}", 0
+    if 2 * line <= wide and long <= high:
+        return f"{name}\n{duration}", 90
+    if line <= wide and one <= high:
+        return f"{name}  {duration}", 90
+    return None

@@ -1,0 +1,75 @@
+"""`morimon watch`: a folder is followed, and every new trace becomes lanes and tables.
+
+Exit codes: 0 left, or with --once every trace was shown; 1 with --once a file could not be shown or none was found;
+2 bad usage; 130 ended by a signal.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from morimon.feeds.trace_folder import SETTLE_S, TraceFolder
+from morimon.report.trace_follow import FolderReporter, Form
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PAPER_COLUMNS = 80
+
+
+@click.command("watch", short_help="Follow a folder of traces.")
+@click.argument("folder", default=".", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--once", is_flag=True, help="Show what is there, wait for files that grow, and end.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="An object a line; with --once a list as of morimon trace."
+)
+@click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
+@click.option("--polling", is_flag=True, help="Look by the clock instead of waiting for file events.")
+@click.option(
+    "--settle",
+    type=click.FloatRange(min=0),
+    default=SETTLE_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="A file that is not whole and has not grown for so long is shown as half-written.",
+)
+def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bool, settle: float) -> None:
+    """Follow the traces in a folder (by default the current one)."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    traces = TraceFolder(folder, polling=polling, settle_s=settle)
+    over = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        over.set()
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and background jobs of a plain shell
+            signal.signal(number, end)
+    try:
+        traces.start()
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be read: {error.strerror or error}.") from None
+    form: Form = "text" if not as_json else "list" if once else "lines"
+    reporter = FolderReporter(traces, form, sys.stdout, sys.stderr, over.is_set, _columns())
+    try:
+        reporter.follow(once=once)
+    finally:
+        traces.close()
+    if over.is_set():
+        sys.exit(130)
+    sys.exit(1 if reporter.failures or not reporter.shown else 0)
+
+
+def _columns() -> int:
+    if not sys.stdout.isatty():
+        return _PAPER_COLUMNS
+    return max(shutil.get_terminal_size((_PAPER_COLUMNS, 24)).columns, _PAPER_COLUMNS)
