@@ -20,6 +20,7 @@ from morimon.model.codec import decode
 from morimon.model.events import Dropped, Note, PhaseDone, Progress, RecordEvent, RunEnded, RunHeader
 from morimon.runs.folder import RunFolder
 from morimon.runs.listing import run_info
+from morimon.runs.lock import is_held
 from morimon.store.snapshot import RunSnapshot
 from morimon.store.store import Store
 
@@ -172,5 +173,7 @@ def ending(folder: RunFolder) -> RunEnded | None:
 
 
 def _is_lost(folder: RunFolder) -> bool:
+    if is_held(folder.lock_path):
+        return False
     info = run_info(folder)
     return info is None or info.state == "crashed"

@@ -12,7 +12,7 @@ import msgspec
 from morimon.model.config import JobConfig
 from morimon.model.events import Dropped, Level, Note, Phase
 from morimon.report.now import means_now
-from morimon.store.snapshot import Extreme, PhaseSummary, RankSnapshot, RunSnapshot, Spread
+from morimon.store.snapshot import DropCount, Extreme, PhaseSummary, RankSnapshot, RunSnapshot, Spread
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -216,7 +216,10 @@ def result_object(snapshot: RunSnapshot) -> Result:
             combine=_phase_totals(snapshot.combine),
         ),
         last_to_arrive=_last(snapshot),
-        dropped=[DropResult(reason=d.reason, rank=d.rank, count=d.count) for d in snapshot.drops],
+        dropped=[
+            DropResult(reason=drop.reason, rank=drop.rank, count=drop.count)
+            for drop in sorted(snapshot.drops, key=DropCount.order)
+        ],
         failure=_failure(snapshot),
     )
 

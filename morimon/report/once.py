@@ -10,10 +10,10 @@ from morimon.draw.page import Frame, Page
 from morimon.model.events import RecordEvent
 from morimon.store.snapshot import RunSnapshot
 from morimon.store.store import Store
-from morimon.views import ranks
+from morimon.views import ranks, system
 from morimon.views.status import Viewing, state_lines
 
-SCREENS: Mapping[str, Callable[[RunSnapshot, Frame], Page]] = {"ranks": ranks.build}
+SCREENS: Mapping[str, Callable[[RunSnapshot, Frame], Page]] = {"ranks": ranks.build, "system": system.build}
 
 
 def screen_lines(events: Iterable[RecordEvent], screen: str, width: int, glyphs: Glyphs) -> list[str]:

@@ -117,11 +117,19 @@ def _signal_name(number: int) -> str:
 
 
 def _remarks(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
-    straggler = last_to_arrive(snapshot, glyphs)
-    one_node = (
-        [] if snapshot.crosses_nodes else [f"RDMA bandwidth {glyphs.missing}: one node, nothing crosses"]
-    )
-    return ([straggler] if straggler else []) + one_node + drop_lines(snapshot)
+    out = []
+    if straggler := last_to_arrive(snapshot, glyphs):
+        out.append(straggler)
+    elif snapshot.dispatch or snapshot.combine:
+        out.append("who is late cannot be told: the job tells durations, not arrivals")
+    nodes = snapshot.config.num_nodes
+    if not snapshot.crosses_nodes:
+        out.append(f"RDMA bandwidth {glyphs.missing}: one node, nothing crosses")
+    elif nodes and any(s and s.rdma_algo_gbps for s in (snapshot.dispatch, snapshot.combine)):
+        out.append(
+            f"RDMA algo counts each rank's own node too: about {nodes - 1}/{nodes} of it leaves the node"
+        )
+    return out + drop_lines(snapshot)
 
 
 def _of(spread: Spread | None, which: str, figure: Figure, glyphs: Glyphs) -> str:

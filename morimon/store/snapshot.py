@@ -116,6 +116,10 @@ class DropCount:
     rank: int | None
     count: int
 
+    def order(self) -> tuple[str, int]:
+        """Key to sort by: reason, then rank, without a rank first."""
+        return self.reason, -1 if self.rank is None else self.rank
+
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:

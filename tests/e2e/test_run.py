@@ -116,6 +116,7 @@ def test_a_signal_stops_the_job_politely(desk: Desk, signum: signal.Signals) -> 
     assert f"{signum.name}: stopping the job" in viewer.stderr()
     result = viewer.objects()[-1]
     assert (result["type"], result["state"], result["ok"]) == ("result", "stopped", False)
+    assert result["failure"] is None
     assert job.end().outcome == "stopped"
     job.assert_nothing_left()
 

@@ -19,6 +19,7 @@ from morimon.model.events import (
     HubStarted,
     JobFailed,
     Note,
+    PhaseEntered,
     Progress,
     RecordEvent,
     RunEnded,
@@ -105,6 +106,15 @@ def test_nothing_after_the_end_counts(tmp_path: Path) -> None:
     out = io.StringIO()
     follow(recorded(tmp_path / "events.jsonl", RunFolder(tmp_path)), JsonReporter(out))
     assert json.loads(out.getvalue().splitlines()[-1]) == before
+
+
+def test_without_arrivals_no_verdict_is_made_up() -> None:
+    record = make_record(Plan(ranks=2))
+    record.events = [e for e in record.events if not isinstance(e, PhaseEntered)]
+    assert json_of(record.events)[-1]["last_to_arrive"] is None
+    out, _ = text_of(record)
+    assert "late cannot be told" in out
+    assert "last to arrive" not in out
 
 
 # the killed rank

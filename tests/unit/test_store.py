@@ -9,6 +9,8 @@ from itertools import pairwise
 from statistics import mean
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from morimon.model.config import JobConfig
 from morimon.model.events import (
@@ -202,6 +204,21 @@ def test_summary_means_what_moris_summary_means() -> None:
         mean(mean(us for us, _ in values) for values in rounds.values())
     )
     assert summary.rounds == 20
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30), st.floats(0.1, 1e6)), min_size=1))
+def test_summary_needs_no_order(figures: list[tuple[int, int, float]]) -> None:
+    summary = stored([done(rank, number, us) for rank, number, us in figures]).snapshot().dispatch
+    rounds: dict[int, list[float]] = defaultdict(list)
+    for _, number, us in figures:
+        rounds[number].append(us)
+    assert summary is not None
+    assert summary.latency_us is not None
+    assert summary.rounds == len(rounds)
+    assert summary.latency_us.average == pytest.approx(mean(mean(values) for values in rounds.values()))
+    for extreme, value in ((summary.latency_us.best, min), (summary.latency_us.worst, max)):
+        assert extreme.value == value(us for _, _, us in figures)
+        assert (extreme.rank, extreme.round, extreme.value) in figures
 
 
 def test_average_weighs_rounds_and_not_ranks() -> None:
