@@ -93,6 +93,15 @@ def plain_id(value: Any) -> Id:
     return value if isinstance(value, int) else str(value)
 
 
+class Damage(dict[str, tuple[int, int]]):
+    """Reason -> (offset of its first case in the decoded text, number of cases)."""
+
+    def note(self, offset: int, reason: str) -> None:
+        """Count one more case."""
+        first, count = self.get(reason, (offset, 0))
+        self[reason] = first, count + 1
+
+
 class Events:
     """The columns while they grow: begin, end and complete events in file order; everything else is counted.
 

@@ -27,7 +27,7 @@ SAID = 3  # names or numbers that a sentence lists before it says "and N more"
 
 def of_reading(reading: Reading, path: str) -> Iterator[Finding]:
     """What was wrong with the text."""
-    for reason, (offset, count) in (reading.damage or {}).items():
+    for reason, (offset, count) in reading.damage.items():
         line, column = line_and_column(path, offset)
         yield Finding(
             kind="damaged",
@@ -43,9 +43,7 @@ def of_reading(reading: Reading, path: str) -> Iterator[Finding]:
         yield Finding(
             kind="half_written", severity="damage", text=f"half written: {why}; what came before is shown"
         )
-    foreseen = {
-        reason: n for reason, n in reading.events.rejected.items() if reason not in (reading.damage or {})
-    }
+    foreseen = {reason: n for reason, n in reading.events.rejected.items() if reason not in reading.damage}
     for reason, count in foreseen.items():
         yield Finding(
             kind="rejected", severity="warning", text=f"{_n(count, 'event')} left out: {reason}", count=count

@@ -14,15 +14,16 @@ from morimon.trace.events import COMPLETE, KINDS, LARGEST_NS
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from morimon.trace.events import Events
+    from morimon.trace.events import Damage, Events
 
 STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 TOKEN = re.compile(STRING + rb"|[{}\[\]]", re.DOTALL)
-SEAM = re.compile(rb"\}\s*,\s*(?=\{)")
+RESYNC = re.compile(rb",\s*(?=\{)")
 BETWEEN = re.compile(rb"[\s,]*")
 FOREIGN = re.compile(STRING + rb"|[^{},\[\]\"]+", re.DOTALL)
 NUMBER_LIKE = re.compile(STRING.decode() + r"|[-+]?\b(?:nan|inf|infinity)\b", re.DOTALL | re.IGNORECASE)
 BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.?))', re.DOTALL)
+CLOSES = {b"{": b"}", b"[": b"]"}
 LONGEST_EVENT = 4 << 20
 
 NOT_FINITE = "a number is NaN or infinite"
@@ -121,28 +122,22 @@ def loads(text: bytes) -> Mended:
             note("a string with a raw control character", found)
         return token
 
+    mended = NUMBER_LIKE.sub(mend, decoded)
     try:
-        value = json.loads(NUMBER_LIKE.sub(mend, decoded), strict=False, parse_float=Decimal)
+        value = json.loads(mended, strict=False, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        same = decoded.startswith(mended[: error.pos])
+        return Mended(None, {BROKEN: len(mended[: error.pos].encode()) if same else 0})
     except (ValueError, RecursionError, ArithmeticError):
-        return Mended(None, flaws | {BROKEN: 0})
+        return Mended(None, {BROKEN: 0})
     return Mended(value, flaws)
-
-
-class Damage(dict[str, tuple[int, int]]):
-    """Reason -> (offset of its first case in the decoded text, number of cases)."""
-
-    def note(self, offset: int, reason: str) -> None:
-        """Count one more case."""
-        first, count = self.get(reason, (offset, 0))
-        self[reason] = first, count + 1
 
 
 class Careful:
     """Reads events one by one out of text in which the quick way stumbled."""
 
-    def __init__(self, events: Events) -> None:
-        self._events = events
-        self.damage = Damage()
+    def __init__(self, events: Events, damage: Damage) -> None:
+        self._events, self._damage = events, damage
 
     def read(self, text: bytes, base: int, last: bool) -> tuple[int, bool]:
         """Take all events that `text` holds whole -> (bytes used up, whether the array's `]` was among them).
@@ -175,7 +170,7 @@ class Careful:
             mended = loads(text[at:end])
             good = isinstance(mended.value, dict) and NOT_FINITE not in mended.flaws
             for flaw, place in mended.flaws.items():
-                self.damage.note(base + at + place, flaw)
+                self._damage.note(base + at + place, flaw)
             if good:
                 rows.append(mended.value)
                 return end
@@ -184,9 +179,9 @@ class Careful:
                 return end
         else:
             reason = CUT_OFF if len(text) - at < LONGEST_EVENT else BROKEN
-            self.damage.note(base + at, reason)
+            self._damage.note(base + at, reason)
             self._drop(reason)
-        seam = SEAM.search(text, at + 1, len(text) if end is None else end)
+        seam = RESYNC.search(text, at + 1, len(text) if end is None else end)
         return seam.end() if seam else end or len(text)
 
     def _drop(self, reason: str) -> None:
@@ -195,7 +190,7 @@ class Careful:
 
     def _skip_foreign(self, text: bytes, at: int, base: int) -> int:
         """Step over something between events that is no object; return where the next event or the end may be."""
-        self.damage.note(base + at, NO_OBJECT)
+        self._damage.note(base + at, NO_OBJECT)
         self._drop(NO_OBJECT)
         if text[at : at + 1] == b"[" and (end := _end_of_value(text, at)):
             return end
@@ -204,14 +199,15 @@ class Careful:
 
 
 def _end_of_value(text: bytes, at: int) -> int | None:
-    """Where the object or array that begins at `at` is closed, or None if the text ends before."""
-    depth = 0
+    """Where the object or array that begins at `at` is closed, or where a wrong bracket stands, or None if neither."""
+    wanted: list[bytes] = []
     for token in TOKEN.finditer(text, at):
         first = token[0][:1]
-        if first in b"{[":
-            depth += 1
-        elif first in b"}]":
-            depth -= 1
-            if depth == 0:
+        if first in CLOSES:
+            wanted.append(CLOSES[first])
+        elif first != b'"':
+            if first != wanted.pop():
+                return token.start()
+            if not wanted:
                 return token.end()
     return None

@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 
 from morimon.trace import layout
-from morimon.trace.events import COMPLETE, Events, kinds
+from morimon.trace.events import COMPLETE, Damage, Events, kinds
 from morimon.trace.model import NotATraceError, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from morimon.trace.mend import Careful, Damage
+    from morimon.trace.mend import Careful
     from morimon.trace.source import Source
 
 PIECE = 2 << 20
@@ -64,7 +64,7 @@ class Reading:
         self.metadata: dict[str, Any] = {}
         self.is_object = False
         self.closed = False
-        self.damage: Damage | None = None
+        self.damage = Damage()
         self.flaw = ""
 
     @property
@@ -78,13 +78,7 @@ def read(source: Source) -> Reading:
     reading = Reading()
     text = _Text(source.pieces(PIECE))
     _head(text, reading, source)
-    reader = _Reader(reading.events, text)
-    array_closed = reader.run()
-    if reading.is_object:
-        reading.closed = array_closed and _tail(text, reading)
-    else:
-        reading.closed = array_closed
-    reading.damage = reader.damage
+    reading.closed = _Reader(reading, text).run() and _tail(text, reading)
     reading.flaw = source.flaw
     return reading
 
@@ -134,7 +128,7 @@ def _head(text: _Text, reading: Reading, source: Source) -> None:
         found = _events_key(text.buffer, from_)
         if found:
             reading.is_object = True
-            reading.metadata = _members(text.buffer[: found[0]].rstrip(SPACE + b",") + b"}")
+            _members(text.buffer[: found[0]].rstrip(SPACE + b",") + b"}", 0, reading)
             text.drop(found[1])
             return
         if text.ended:
@@ -171,42 +165,45 @@ def _depth(text: bytes, at: int) -> int:
     return depth
 
 
-def _members(text: bytes) -> dict[str, Any]:
-    """The members of an object; none if it cannot be read."""
+def _members(text: bytes, offset: int, reading: Reading) -> bool:
+    """Add the members of the object `text`, which begins at `offset`, to the metadata; False if it cannot be read."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         from morimon.trace.mend import loads
 
-        value = loads(text).value
-    return value if isinstance(value, dict) else {}
+        mended = loads(text)
+        value = mended.value
+        for flaw, place in mended.flaws.items():
+            reading.damage.note(offset + place, f"beside the events: {flaw}")
+    if isinstance(value, dict):
+        reading.metadata |= value
+    return isinstance(value, dict)
 
 
 def _tail(text: _Text, reading: Reading) -> bool:
-    """Read what stands after the events; True if the object is closed."""
-    size = len(text.buffer)
-    while not text.ended and size <= LARGEST_TAIL:
+    """Read what stands after the events' `]`; True if the outermost value is closed."""
+    while not text.ended and len(text.buffer) <= LARGEST_TAIL:
         text.more()
-        size = len(text.buffer)
-    rest = text.buffer.strip(SPACE)
-    while not text.ended:
-        text.drop(len(text.buffer))
-        text.more()
-        rest = text.buffer.rstrip(SPACE) or rest
-    if size <= LARGEST_TAIL:
-        reading.metadata |= _members(b"{" + rest.lstrip(SPACE + b","))
-    return rest.endswith(b"}")
+    if not text.ended:  # too large to keep
+        last = text.buffer[-1:]
+        while text.more():
+            last = text.buffer.rstrip(SPACE)[-1:] or last
+            text.drop(len(text.buffer))
+        return last == b"}"
+    rest = text.buffer.strip(SPACE + b",")
+    if reading.is_object:
+        return rest.endswith(b"}") and _members(b"{" + rest, text.base + text.buffer.find(rest) - 1, reading)
+    if rest:
+        reading.damage.note(text.base + text.buffer.find(rest), "text after the end of the events")
+    return True
 
 
 class _Reader:
-    def __init__(self, events: Events, text: _Text) -> None:
-        self._events, self._text = events, text
+    def __init__(self, reading: Reading, text: _Text) -> None:
+        self._events, self._damage, self._text = reading.events, reading.damage, text
         self._layout = True
         self._slow: Careful | None = None
-
-    @property
-    def damage(self) -> Damage | None:
-        return self._slow.damage if self._slow else None
 
     def run(self) -> bool:
         """Read events up to the `]` of their array -> True, or to the end of the text -> False."""
@@ -261,7 +258,9 @@ class _Reader:
         except RecursionError:
             pass
         else:
-            return self._closed_at(buffer, len(buffer.rstrip(SPACE)))
+            used, closed = self._closed_at(buffer, len(buffer.rstrip(SPACE)))
+            if closed:
+                return used, closed
         whole = buffer.rstrip(SPACE + b",")
         if whole.endswith(b"}"):
             try:
@@ -292,7 +291,7 @@ class _Reader:
         from morimon.trace.mend import Careful  # most files never need it, and it loads json and decimal
 
         if self._slow is None:
-            self._slow = Careful(self._events)
+            self._slow = Careful(self._events, self._damage)
         return self._slow.read(self._text.buffer, self._text.base, last=self._text.ended)
 
     def _decode(self, piece: bytes) -> None:

@@ -86,7 +86,9 @@ def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
 def _together(trace: Trace) -> list[dict[str, Any]]:
     """Iterations over all processes, by number."""
     spans = trace.spans
-    found = intervals_of(spans.iteration.astype(np.int64), spans.slot, spans.start_ns, spans.end_ns, trace.slots)
+    found = intervals_of(
+        spans.iteration.astype(np.int64), spans.slot, spans.start_ns, spans.end_ns, trace.slots
+    )
     result = []
     for number in sorted({it.number for it in trace.iterations}):
         mine = [it for it in trace.iterations if it.number == number]
