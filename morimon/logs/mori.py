@@ -209,5 +209,8 @@ RULES: tuple[Rule, ...] = (
     rule("RDMA devices:", r"rank (?P<rank>\d{1,6}) RDMA devices:"),
     rule("] [", r"\] \[(?:error|critical)\] ", level="error"),
     rule("] [", r"\] \[warning\] ", level="warning"),
+    # EPv2's checks
+    rule("CHECK FAIL", r"CHECK FAIL \([^)\n]{0,200}\)", level="error"),
+    rule(": FAIL", r"# [A-Z][A-Z-]{1,40}[^\n#]{0,80}: FAIL\b", level="error"),
     rule("TIMEOUT", r"!!! TIMEOUT \(", level="error"),
 )

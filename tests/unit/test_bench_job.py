@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 import torch
 
@@ -14,9 +18,10 @@ from morimon.ep.routing import ROUTINGS
 from morimon.ep.volume import row_bytes
 from morimon.model.config import JobConfig
 from morimon.model.events import Configured, PhaseDone, Tokens
+from morimon.probe import Probe
 from tests.support.parsing import lines_of, only
 from tests.support.parsing import parse as read
-from tests.support.thread_ranks import Spoil, World, run_threads
+from tests.support.thread_ranks import Spoil, ThreadBackend, World, run_threads
 
 SMALL = "--max-tokens 24 --hidden-dim 40 --num-experts-per-rank 4 --num-experts-per-token 4 --rounds 3 "
 
@@ -185,3 +190,99 @@ def test_a_spoiled_combine_is_caught() -> None:
     log, (error,) = run_threads(World(options("--warmup 0 --rounds 4 --dtype fp32"), on_combine=spoil))
     assert "rank 1, round 2, combine: token 7 " in str(error)
     assert {e.round for e in only(PhaseDone, read(log))} == {-1, 1}
+
+
+class Told(Probe):
+    """A probe that keeps what it is told in a list, together with what the backend and the clock are asked."""
+
+    def __init__(self, rank: int, calls: list[tuple[object, ...]]) -> None:
+        super().__init__("/nowhere", rank=rank)
+        self.calls = calls
+
+    def enter(self, phase: str, round: int) -> None:  # noqa: A002 - the probe's word
+        self.calls.append(("enter", phase, round))
+
+    def done(
+        self,
+        phase: str,
+        round: int,  # noqa: A002 - the probe's word
+        latency_us: float,
+        *,
+        recv_tokens: int | None = None,
+        rdma_tokens_algo: int | None = None,
+        bytes: int | None = None,  # noqa: A002 - the probe's word
+        rdma_bytes: int | None = None,
+    ) -> None:
+        self.calls.append(("done", phase, round, recv_tokens, rdma_tokens_algo, bytes, rdma_bytes))
+
+    def config(self, **fields: object) -> None:
+        self.calls.append(("config", JobConfig(**fields)))  # type: ignore[arg-type]
+
+    def progress(self, done: int, total: int | None = None, label: str = "") -> None:
+        self.calls.append(("progress", done, total))
+
+    def tokens(self, recv_tokens: int, rdma_tokens_algo: int | None = None) -> None:
+        self.calls.append(("tokens", recv_tokens, rdma_tokens_algo))
+
+    def traffic(self, to_ranks: Iterable[int], to_experts: Iterable[int] = ()) -> None:
+        self.calls.append(("traffic", sum(to_ranks), sum(to_experts)))
+
+
+def tell(argv: str, monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[object, ...]]]:
+    """What two ranks do, in order, rank by rank."""
+    calls: list[list[tuple[object, ...]]] = [[], []]
+    for name in ("barrier", "dispatch", "combine"):
+        method = getattr(ThreadBackend, name)
+
+        def noted(self: ThreadBackend, *args: object, name: str = name, method: Any = method) -> object:
+            calls[self.rank].append((name,))
+            return method(self, *args)
+
+        monkeypatch.setattr(ThreadBackend, name, noted)
+    by_thread: dict[int, int] = {}
+
+    def probe(rank: int) -> Told:
+        by_thread[threading.get_ident()] = rank
+        return Told(rank, calls[rank])
+
+    monkeypatch.setattr(
+        "morimon.bench.job.time.sleep", lambda s: calls[by_thread[threading.get_ident()]].append(("sleep", s))
+    )
+    _, errors = run_threads(World(options(argv, world_size=2)), probe)
+    assert errors == []
+    return calls
+
+
+def test_a_rank_arrives_before_anything_collective_of_the_phase(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = tell("--warmup 1 --rounds 3 --slow-rank 1 --slow-us 700", monkeypatch)
+    late = ("sleep", 0.0007)
+    kinds = ("barrier", "sleep", "enter", "dispatch", "combine")
+    for rank, slow in ((0, []), (1, [late])):
+        assert [call for call in calls[rank] if call[0] in kinds] == [
+            step
+            for round_ in (-2, -1, 1, 2)
+            for phase in ("dispatch", "combine")
+            for step in [("barrier",), *slow, ("enter", phase, round_), (phase,)]
+        ]
+
+
+def test_the_probe_is_told_figures_in_bytes_of_each_phases_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = tell("--warmup 0 --rounds 2 --dtype fp8 --combine-dtype fp32", monkeypatch)
+    job = options("--dtype fp8 --combine-dtype fp32", world_size=2)
+    counts = predict(job.ep, routes(job.ep, job.routing, job.seed))
+    for rank, count in enumerate(counts.ranks):
+        recv, algo = count.recv_tokens, count.rdma_tokens_algo
+        assert [call for call in calls[rank] if call[0] in ("done", "tokens", "traffic")] == [
+            ("tokens", recv, algo),
+            ("traffic", counts.to_rank[rank].sum(), 24 * 4),
+            *(
+                ("done", phase, round_, recv, algo, recv * 40 * size, algo * 40 * size)
+                for round_ in (-1, 1)
+                for phase, size in (("dispatch", 1), ("combine", 4))
+            ),
+        ]
+    assert [call for call in calls[0] if call[0] == "progress"] == [("progress", 1, 2), ("progress", 2, 2)]
+    (told,) = (call[1] for call in calls[0] if call[0] == "config")
+    assert isinstance(told, JobConfig)
+    assert (told.platform, told.dtype, told.num_experts, told.rounds) == ("THREADS", "fp8", 8, 2)
+    assert [call for call in calls[1] if call[0] in ("config", "progress")] == []

@@ -213,6 +213,9 @@ def test_test_rounds_tuning_and_warm_ups() -> None:
         ("Weight mismatch for token 7:", "error"),
         ("[2026-08-21 17:09:32.123] [4711] [application] [error] no device", "error"),
         ("[2026-08-21 17:09:32.123] [4711] [application] [info] rank 3 rankInNode 3 select no device", "warning"),
+        ("  ct=128   [hip] CHECK FAIL (2/8 ranks, worst 0.1)", "error"),
+        ("# PARITY ct=64: FAIL (recv=1)", "error"),
+        ("# PARITY ct=64: PASS (recv=1)", "info"),
         ("[mori] Warning: MORI_SOCKET_IFNAME=eth9 specified but interface not found", "warning"),
     ],
 )  # fmt: skip

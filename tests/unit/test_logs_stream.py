@@ -132,6 +132,8 @@ HOSTILE = [
     "(local_rank: ",
     "x: error: ",
     "Warning: ",
+    "# A",
+    "CHECK FAIL (",
 ]
 
 
