@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
-from wcwidth import wcswidth
+from morimon.draw.text import cells
 
 Role: TypeAlias = Literal[
     "text",  # plain figures and words
@@ -57,7 +57,7 @@ class Run(NamedTuple):
     @property
     def width(self) -> int:
         """Terminal cells that the text takes."""
-        return len(self.text) if self.text.isascii() else max(wcswidth(self.text), 0)
+        return cells(self.text)
 
 
 Line: TypeAlias = tuple[Run, ...]
@@ -71,6 +71,24 @@ def width_of(line: Line) -> int:
 def plain(line: Line) -> str:
     """The line's text without roles and without trailing blanks."""
     return "".join(run.text for run in line).rstrip()
+
+
+def last_difference(before: Line, after: Line) -> int:
+    """Where the right-most cell ends in which two lines look different; 0 where they look the same."""
+    if (shorter := width_of(before)) > (width := width_of(after)):
+        return shorter
+    if shorter < width:
+        return width
+    end = width
+    for old, new in zip(reversed(before), reversed(after), strict=False):
+        if old == new:
+            end -= new.width
+            continue
+        if old.role == new.role and new.text.isascii() and old.text.isascii():
+            pairs = enumerate(zip(reversed(old.text), reversed(new.text), strict=False))
+            end -= next((same for same, (one, other) in pairs if one != other), 0)
+        return end
+    return end
 
 
 def merged(runs: Iterable[Run]) -> Line:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from wcwidth import wcswidth, wcwidth
 
@@ -55,9 +56,14 @@ def sanitised(text: str) -> str:
     return text[start:]
 
 
+@lru_cache(maxsize=16_384)
+def _wide_cells(text: str) -> int:
+    return max(wcswidth(text), 0)
+
+
 def cells(text: str) -> int:
     """Terminal cells that sanitised text takes."""
-    return len(text) if text.isascii() else max(wcswidth(text), 0)
+    return len(text) if text.isascii() else _wide_cells(text)
 
 
 def clipped(text: str, width: int, ellipsis: str = "…") -> str:

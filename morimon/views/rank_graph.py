@@ -39,24 +39,40 @@ def curves(ranks: Sequence[RankSnapshot], chosen: int, figure: Figure) -> tuple[
     return _curves(ranks, chosen, figure, "dispatch"), _curves(ranks, chosen, figure, "combine")
 
 
-def _points(figures: PhaseFigures, figure: Figure) -> list[tuple[int, float]]:
+def _series(figures: PhaseFigures, figure: Figure) -> tuple[Sequence[int], Sequence[float]]:
+    """Rounds and their values."""
     values = figures.latencies_us if figure == "latency" else figures.xgmi_series_gbps
-    return list(zip(figures.rounds[-len(values) :], values, strict=False)) if values else []
+    return figures.rounds[len(figures.rounds) - len(values) :], values
 
 
 def _curves(
     ranks: Sequence[RankSnapshot], chosen: int, figure: Figure, phase: Literal["dispatch", "combine"]
 ) -> Curves:
     own: list[tuple[int, float]] = []
-    by_round: dict[int, list[float]] = {}
+    others = []
     for rank in ranks:
-        points = _points(rank.dispatch if phase == "dispatch" else rank.combine, figure)
+        rounds, values = _series(rank.dispatch if phase == "dispatch" else rank.combine, figure)
         if rank.rank == chosen:
-            own = points
-        else:
-            for number, value in points:
-                by_round.setdefault(number, []).append(value)
-    return Curves(phase, own, [(number, median(by_round[number])) for number in sorted(by_round)])
+            own = list(zip(rounds, values, strict=True))
+        elif rounds:
+            others.append((rounds, values))
+    return Curves(phase, own, medians(others))
+
+
+def medians(series: Sequence[tuple[Sequence[int], Sequence[float]]]) -> list[tuple[int, float]]:
+    """(round, median of the series' values), for the rounds that all of them hold."""
+    if not series:
+        return []
+    first, last = max(rounds[0] for rounds, _ in series), min(rounds[-1] for rounds, _ in series)
+    if last < first:
+        return []
+    if all(rounds[-1] - rounds[0] + 1 == len(rounds) for rounds, _ in series):
+        # without gaps, the rounds in common are one stretch of each series
+        stretches = [values[first - rounds[0] : last - rounds[0] + 1] for rounds, values in series]
+        return [(first + i, median(column)) for i, column in enumerate(zip(*stretches, strict=True))]
+    known = [dict(zip(rounds, values, strict=True)) for rounds, values in series]
+    common = sorted(set.intersection(*(set(one) for one in known)))
+    return [(number, median(one[number] for one in known)) for number in common]
 
 
 def settle(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from morimon.draw.axis import Axis, settled
 from morimon.draw.charts import spark
@@ -25,6 +26,8 @@ from morimon.views.rank_summary import summary, verdict
 
 _PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
 _GRAPH_MOST = 20
+GRAPH_S = 1.0
+"""The graph is drawn anew at most this often: it is the largest part of the screen and the slowest to say something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,16 @@ class RanksState:
     axes: tuple[Axis | None, Axis | None] = (None, None)
     sparks: tuple[Axis | None, Axis | None] = (None, None)
     curves: tuple[Curves, Curves] | None = None
-    """What the graph shows; `settled_state` derives it together with its axes."""
+    """What the graph shows; `settled_state` derives it together with its axes, once a second."""
+    curves_of: tuple[int | None, Figure] = (None, "latency")
+    """The rank and figure they are of."""
+    drawn_s: float = -inf
+    drawn_version: int = -1
+    """When they were derived, and from which snapshot."""
+
+    def is_due(self, snapshot: RunSnapshot, now_s: float) -> bool:
+        """Whether the graph is older than the snapshot and may be drawn anew."""
+        return self.drawn_version != snapshot.version and now_s - self.drawn_s >= GRAPH_S
 
     def staying(self) -> RanksState:
         """The same without following."""
@@ -81,12 +93,21 @@ def selection(snapshot: RunSnapshot, state: RanksState) -> int | None:
 def settled_state(snapshot: RunSnapshot, state: RanksState, now_s: float) -> RanksState:
     """The same choices with axes that hold the snapshot's figures; an axis changes at most once a second."""
     rank = selection(snapshot, state)
-    both = curves(snapshot.ranks, rank if rank is not None else -1, state.figure)
+    if state.curves is None or state.curves_of != (rank, state.figure) or state.is_due(snapshot, now_s):
+        both = curves(snapshot.ranks, -1 if rank is None else rank, state.figure)
+        state = replace(
+            state,
+            axes=settle(state.axes, both, now_s),
+            curves=both,
+            curves_of=(rank, state.figure),
+            drawn_s=now_s,
+            drawn_version=snapshot.version,
+        )
     sparks = tuple(
         settled(axis, *limits, now_s) if limits else axis
         for axis, limits in zip(state.sparks, _spark_limits(snapshot.ranks), strict=True)
     )
-    return replace(state, axes=settle(state.axes, both, now_s), sparks=(sparks[0], sparks[1]), curves=both)
+    return replace(state, sparks=(sparks[0], sparks[1]))
 
 
 def _spark_limits(ranks: Sequence[RankSnapshot]) -> list[tuple[float, float] | None]:
@@ -148,12 +169,17 @@ def _head(
 def _columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
     glyphs, ranks = frame.glyphs, snapshot.ranks
     micro = f"{glyphs.micro}s"
-    token_width = widest((tokens(rank.recv_tokens, glyphs) for rank in ranks), 7)
-    time_width = widest(
-        (micros(f.latency_us, glyphs) for rank in ranks for f in (rank.dispatch, rank.combine)), 8
+    most_tokens = max((rank.recv_tokens or 0 for rank in ranks), default=0)
+    longest_us = max(
+        (max(r.dispatch.latency_us or 0.0, r.combine.latency_us or 0.0) for r in ranks), default=0.0
     )
-    late_width = widest((lateness(rank.dispatch.arrival_us, glyphs) for rank in ranks), 8)
-    number = widest((str(rank.rank) for rank in ranks), 4)
+    latest_us = max(
+        (max(r.dispatch.arrival_us or 0.0, r.combine.arrival_us or 0.0) for r in ranks), default=0.0
+    )
+    token_width = widest([tokens(most_tokens, glyphs)], 7)
+    time_width = widest([micros(longest_us, glyphs)], 8)
+    late_width = widest([lateness(latest_us, glyphs)], 8)
+    number = widest([str(max((rank.rank for rank in ranks), default=0))], 4)
     several_nodes = snapshot.crosses_nodes
     return [
         Column("mark", "", 1, right=False),

@@ -29,6 +29,10 @@ class RanksScreen(RankTableScreen):
         self.state = settled_state(self.owner.snapshot, self.state, time.monotonic())
         return build(self.owner.snapshot, frame, self.state)
 
+    def version(self) -> object:
+        """The graph follows the figures at its own, slower pace."""
+        return (super().version(), self.state.is_due(self.owner.snapshot, time.monotonic()))
+
     def sheet(self) -> Sheet:
         """The visible ranks with all their figures."""
         return sheet(self.owner.snapshot, self.state)

@@ -6,6 +6,7 @@ differ; an equal page paints nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.segment import Segment
@@ -16,7 +17,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from morimon.draw.line import Line, plain
+from morimon.draw.line import Line, last_difference, plain
 from morimon.draw.page import Page, fitted
 from morimon.tui.messages import RoomChanged, RowClicked, SpotClicked, Wheel
 from morimon.tui.themes import Palette
@@ -72,7 +73,7 @@ class LinesView(Widget):
         self._page = page
         self._scroll_to_cursor()
         rows = self._visible()
-        regions = []
+        regions: list[Region] = []
         for y, row in enumerate(rows):
             before = self._rows[y] if y < len(self._rows) else None
             if before != row:
@@ -135,8 +136,7 @@ class LinesView(Widget):
                 {role: ground + style for role, style in cursor_styles.items()},
             )
         styles = self._styles[row.on_cursor]
-        segments = [Segment(text, styles[role]) for text, role in fitted(row.line, width)]
-        strip = Strip(segments).adjust_cell_length(width, styles["text"])
+        strip = Strip(_segments(fitted(row.line, width), styles)).adjust_cell_length(width, styles["text"])
         if (selection := self.text_selection) is not None and (span := selection.get_span(y)) is not None:
             strip = _highlighted(strip, span, width, self._palette.styles["selected"])
         return strip.apply_offsets(0, y)
@@ -188,22 +188,37 @@ class LinesView(Widget):
 
 
 def _changed(before: _Row | None, after: _Row, y: int, width: int) -> Region:
-    """The cells of a row that differ: all but the runs that both rows begin and end with."""
+    """The cells of a row to paint: up to the last one that differs.
+
+    Textual paints a row from its beginning wherever the first difference is, so that nothing is gained on the left.
+    """
     if before is None or before.on_cursor != after.on_cursor:
         return Region(0, y, width, 1)
-    old, new = before.line, after.line
-    start = end = 0
-    first = 0
-    while first < min(len(old), len(new)) and old[first] == new[first]:
-        start += new[first].width
-        first += 1
-    if sum(run.width for run in old) == sum(run.width for run in new):
-        last = 0
-        while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-            end += new[-1 - last].width
-            last += 1
-        end = max(width - sum(run.width for run in new), 0) + end
-    return Region(start, y, max(width - start - end, 1), 1)
+    return Region(0, y, min(max(last_difference(before.line, after.line), 1), width), 1)
+
+
+def _segments(line: Line, styles: Mapping[str, Style]) -> list[Segment]:
+    """Segments of as few styles as look the same: blanks take the style beside them where nothing shows on them."""
+    out: list[tuple[str, Style]] = []
+    for text, role in line:
+        style = styles[role]
+        if not out:
+            out.append((text, style))
+            continue
+        before, style_before = out[-1]
+        if style == style_before or _takes(style_before, text, style):
+            out[-1] = (before + text, style_before)
+        elif _takes(style, before, style_before):
+            out[-1] = (before + text, style)
+        else:
+            out.append((text, style))
+    return [Segment(text, style) for text, style in out]
+
+
+def _takes(style: Style, text: str, own: Style) -> bool:
+    """Whether text looks the same in `style` as in its own style: blanks on the same background."""
+    shows = style.underline or style.reverse or style.strike or own.underline or own.reverse or own.strike
+    return not text.strip(" ") and not shows and style.bgcolor == own.bgcolor
 
 
 def _highlighted(strip: Strip, span: tuple[int, int], width: int, style: Style) -> Strip:
