@@ -64,13 +64,14 @@ def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
     """A row a rank: counts, averages over its rounds, how often it came last; totals below."""
     if not snapshot.ranks:
         return []
-    rows = [_rank_row(rank, glyphs) for rank in snapshot.ranks]
+    judged = snapshot.arrivals_judged > 0
+    rows = [_rank_row(rank, glyphs, judged=judged) for rank in snapshot.ranks]
     rows.append(
         {
             "rank": "all",
             "recv": tokens(snapshot.recv_tokens_total, glyphs),
             "rdma": tokens(snapshot.rdma_tokens_algo_total, glyphs),
-            "last": tokens(snapshot.arrivals_judged, glyphs),
+            "last": tokens(snapshot.arrivals_judged or None, glyphs),
         }
     )
     columns = [
@@ -89,7 +90,7 @@ def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
     return table_lines(columns, rows, glyphs)
 
 
-def _rank_row(rank: RankSnapshot, glyphs: Glyphs) -> dict[str, str]:
+def _rank_row(rank: RankSnapshot, glyphs: Glyphs, *, judged: bool) -> dict[str, str]:
     ends = [_signal_name(rank.signal)] if rank.signal else []
     if rank.exitcode:
         ends.append(f"exit code {rank.exitcode}")
@@ -99,7 +100,7 @@ def _rank_row(rank: RankSnapshot, glyphs: Glyphs) -> dict[str, str]:
         "state": ", ".join([rank.state, *ends]),
         "recv": tokens(rank.recv_tokens, glyphs),
         "rdma": tokens(rank.rdma_tokens_algo, glyphs),
-        "last": tokens(rank.last_to_arrive, glyphs),
+        "last": tokens(rank.last_to_arrive if judged else None, glyphs),
         "late": f"{glyphs.late} late" if rank.is_late else "",
     }
     for name, figures in (("dispatch", rank.dispatch), ("combine", rank.combine)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import deque
 from math import nan
 
@@ -127,8 +128,13 @@ class RankRow:
         if self._pid is not None and event.pid != self._pid:
             return False
         self._exit = event
-        self._state = "failed" if event.exitcode or event.signal else "exited"
+        was_ended = event.signal == signal.SIGTERM  # by its agent, after another rank's failure or a stop
+        self._state = "exited" if was_ended or not (event.exitcode or event.signal) else "failed"
         return True
+
+    def failed(self) -> None:
+        """It is the one whose failure ended the job."""
+        self._state = "failed"
 
     def ended(self) -> None:
         """The job is over, and so is this rank, whether or not anyone saw it go."""

@@ -290,9 +290,16 @@ class Store:
         return True
 
     def _job_failed(self, event: JobFailed) -> bool:
-        self._failure = event.failure
+        self._failed_first(event.failure)
         self._raise_level("error")
         return True
+
+    def _failed_first(self, failure: Failure) -> None:
+        self._failure = failure
+        row = self._ranks.rows.get(failure.rank) if failure.rank is not None else None
+        if row is not None:
+            row.failed()
+            row.version = self.version
 
     def _dropped(self, event: Dropped) -> bool:
         return self._set_aside(event.reason, event.rank, event.count)
@@ -315,11 +322,11 @@ class Store:
 
     def _run_ended(self, event: RunEnded) -> bool:
         self._state, self._exitcode, self._ended = event.outcome, event.exitcode, True
-        if event.failure is not None:
-            self._failure = event.failure
         for row in self._ranks.rows.values():
             row.ended()
             row.version = self.version
+        if event.failure is not None:
+            self._failed_first(event.failure)
         return True
 
 

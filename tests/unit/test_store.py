@@ -18,6 +18,7 @@ from morimon.model.events import (
     Configured,
     Counter,
     Dropped,
+    Failure,
     Hello,
     LogLines,
     Note,
@@ -29,6 +30,7 @@ from morimon.model.events import (
     RankExited,
     RankProcess,
     RecordEvent,
+    RunEnded,
     RunHeader,
     Tokens,
 )
@@ -320,6 +322,15 @@ def test_states_of_a_rank() -> None:
     store.apply(RankExited(t_ns=2, rank=1, restart=0, pid=11, signal=9))
     assert states() == ["exited", "failed"]
     assert store.snapshot().ranks[1].signal == 9
+
+
+def test_who_was_ended_has_not_failed_unless_the_job_failed_by_it() -> None:
+    store = stored([header("builtin")])
+    for rank in (0, 1):
+        store.apply(RankExited(t_ns=2, rank=rank, restart=0, pid=10 + rank, signal=15))
+    assert [r.state for r in store.snapshot().ranks] == ["exited", "exited"]
+    store.apply(RunEnded(t_ns=3, outcome="failed", failure=Failure(rank=1, cause="x", signal="SIGTERM")))
+    assert [r.state for r in store.snapshot().ranks] == ["exited", "failed"]
 
 
 def test_equal_versions_mean_equal_rows() -> None:
