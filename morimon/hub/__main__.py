@@ -39,7 +39,9 @@ def main(arguments: list[str]) -> int:
             _answer(ready_fd, "the run has ended")
             return 1
         supervisor = Supervisor(folder, launch, Recorder(folder.events_path), recorded)
-        supervisor.begin()
+        if not supervisor.begin() and recorded.header is None:
+            _answer(ready_fd, f"the disk of {folder.path} is full")
+            return 1
     except OSError as error:
         _answer(ready_fd, f"{error.strerror}: {error.filename or folder.path}")
         return 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import time
@@ -67,8 +68,8 @@ class Supervisor:
         self._is_orphaned = False
         self._flushed_ns = self._looked_ns = 0
 
-    def begin(self) -> None:
-        """Put the record's first line, or the word that somebody takes it up, on the disk."""
+    def begin(self) -> bool:
+        """Put the record's first line, or the word that somebody takes it up, on the disk; whether it took it."""
         now_ns = time.monotonic_ns()
         is_first = self._recorded.header is None
         if is_first:
@@ -90,6 +91,7 @@ class Supervisor:
         if is_first:
             self._recorder.append(JobChanged(t_ns=now_ns, state="starting"))
         self._recorder.flush(now_ns)
+        return not self._recorder.is_stuck
 
     async def run(self) -> None:
         """Start the keeper where none was, follow the job to its end, and record that."""
@@ -102,6 +104,7 @@ class Supervisor:
         await self._listen()
         if self._recorded.header is None:
             self._job.start()
+        _raise_file_limit()
         for exited in self._recorded.exits:
             self._learn(exited)
         self._ranks.resume(self._recorded.processes, self._recorded.exits)
@@ -154,9 +157,13 @@ class Supervisor:
         self._ranks.close()
         now_ns = time.monotonic_ns()
         self._take_all(self._tails.close(now_ns))
-        if self._job.exit and (lost := self._job.exit.console_lost_bytes):
-            reason = "bytes of output, the run folder's disk took nothing"
-            self._take(Dropped(t_ns=now_ns, count=lost, reason=reason))
+        if seen := self._job.exit:
+            if seen.console_lost_bytes:
+                reason = "bytes of output, the run folder's disk took nothing"
+                self._take(Dropped(t_ns=now_ns, count=seen.console_lost_bytes, reason=reason))
+            if seen.alive:
+                text = f"{seen.alive} processes of the job did not end by SIGKILL; a driver may hold them."
+                self._take(Note(t_ns=now_ns, level="error", text=text))
         was_stopped = self._stopped_ns is not None
         self._take(judge(self._job.exit, self._attempts, t_ns=now_ns, was_stopped=was_stopped))
         deadline_s = time.monotonic() + _FULL_DISK_PATIENCE_S
@@ -204,3 +211,9 @@ class Supervisor:
     def _rank_of(self, restart: int, local_rank: int) -> int | None:
         """On one node torchrun numbers its ranks from 0; on several, the processes' environments tell."""
         return local_rank if self._launch.nodes == "1" else self._ranks.rank_of(restart, local_rank)
+
+
+def _raise_file_limit() -> None:
+    """Make room for two files, a socket and a pidfd for each of many ranks; the job keeps the limit that it was given."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -270,6 +270,12 @@ class TestStop:
         assert job.end().outcome == "stopped"
         job.assert_nothing_left()
 
+    def test_before_the_job_is_there(self, jobs: Bench) -> None:
+        job = jobs.start()
+        assert request_stop(job.folder)
+        assert job.end().outcome == "stopped"
+        job.assert_nothing_left()
+
     def test_without_a_hub(self, jobs: Bench) -> None:
         job = jobs.start()
         job.wait_up(2)
