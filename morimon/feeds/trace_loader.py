@@ -31,6 +31,7 @@ SMALL_BYTES = 8 << 20
 """Up to here a thread is quicker than a process, and holds the interpreter for no longer than a key may wait."""
 PACKED = 20
 """How many times larger a compressed trace may become: JSON of events repeats itself."""
+WORKER = (sys.executable, "-m", "morimon.trace")
 _MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
@@ -74,9 +75,7 @@ async def _in_thread(path: Path) -> Trace:
 
 async def _in_process(path: Path, folder: Path, progress: Progress | None) -> None:
     worker = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "morimon.trace",
+        *WORKER,
         str(path),
         str(folder),
         stdin=asyncio.subprocess.DEVNULL,
