@@ -13,6 +13,7 @@ from morimon.draw.text import clipped, sanitised
 from morimon.draw.units import size
 from morimon.report.objects import encoded
 from morimon.report.tables import table_lines
+from morimon.runs.command import short_command
 from morimon.runs.listing import RunInfo
 
 _COMMAND_CELLS = 80
@@ -60,7 +61,7 @@ def text_lines(runs: Sequence[RunInfo], now: datetime, glyphs: Glyphs) -> list[s
             "ranks": glyphs.missing if run.ranks is None else str(run.ranks),
             "size": size(run.size_bytes),
             "host": sanitised(run.host),
-            "command": clipped(sanitised(" ".join(run.command)), _COMMAND_CELLS, glyphs.ellipsis),
+            "command": clipped(sanitised(short_command(run.command)), _COMMAND_CELLS, glyphs.ellipsis),
         }
         for run in runs
     ]

@@ -10,6 +10,7 @@ from morimon.draw.text import sanitised
 from morimon.draw.units import duration, gbps, micros
 from morimon.report.excerpt import Excerpt
 from morimon.report.now import means_now
+from morimon.runs.command import short_command
 from morimon.store.snapshot import DropCount, RunSnapshot
 from morimon.views.status import configuration
 
@@ -28,7 +29,7 @@ def glyphs_for(encoding: str | None) -> Glyphs:
 
 def header_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
     """Which job this is."""
-    phrases = configuration(snapshot.config, glyphs) or [sanitised(" ".join(snapshot.command))]
+    phrases = configuration(snapshot.config, glyphs) or [sanitised(short_command(snapshot.command))]
     return ", ".join([*phrases, f"run {snapshot.run_id} on {sanitised(snapshot.host)}"])
 
 

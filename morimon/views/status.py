@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Literal
 
 from morimon.draw.charts import progress
@@ -15,6 +14,7 @@ from morimon.draw.text import cells, clipped, sanitised
 from morimon.draw.units import duration, tokens
 from morimon.model.config import JobConfig
 from morimon.model.events import Failure
+from morimon.runs.command import short_command
 from morimon.store.snapshot import RunSnapshot
 
 _STATE_ROLES: dict[str, Role] = {
@@ -111,8 +111,7 @@ def failure_line(failure: Failure, glyphs: Glyphs) -> Line:
 def _command(snapshot: RunSnapshot) -> str:
     if not snapshot.command:
         return "a job that has not told its name yet"
-    program, *arguments = snapshot.command
-    return sanitised(" ".join([PurePath(program).name, *arguments]))
+    return sanitised(short_command(snapshot.command))
 
 
 def _state(snapshot: RunSnapshot, glyphs: Glyphs) -> list[Run]:

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from morimon.cli.headless import Refused
 from morimon.cli.main import cli
 from morimon.cli.run import launch_spec
+from morimon.runs.command import short_command
 from tests.support.records import Plan, make_record
 
 
@@ -155,6 +156,20 @@ def test_list_and_prune(runs_dir: Path) -> None:
     pruned = call("runs", "--prune", "--keep", "1")
     assert len(list(runs_dir.iterdir())) == 1
     assert "removed 2 runs" in pruned.stderr
+
+
+def test_commands_are_shown_as_people_know_them() -> None:
+    options = (
+        "--standalone",
+        "--nproc-per-node=8",
+        "--log-dir=/r/4f2a/output",
+        "--redirects=3",
+        "--max-restarts=1",
+    )
+    command = ("/opt/python3", "-m", "torch.distributed.run", *options, "train.py", "--steps", "9")
+    assert short_command(command) == "torchrun --nproc-per-node=8 --max-restarts=1 train.py --steps 9"
+    assert short_command(("/usr/bin/python", "-m", "torch")) == "python -m torch"
+    assert short_command(()) == ""
 
 
 def test_without_torch_run_says_how_to_get_it_and_replay_works(runs_dir: Path, tmp_path: Path) -> None:
