@@ -354,6 +354,24 @@ def test_a_forked_child_has_its_own_connection(listener: Listener) -> None:
     assert [line.get("label") for line in second] == [None, "child"]
 
 
+LEFT_BEHIND = """
+import os, sys
+from morimon.probe import Probe
+probe = Probe(sys.argv[1], rank=0)
+probe.hello()
+if os.fork() == 0:
+    sys.stdin.read()
+"""
+
+
+def test_a_forked_child_does_not_hold_its_parents_connection(listener: Listener) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LEFT_BEHIND, str(listener.path)], stdin=subprocess.PIPE
+    ) as parent:
+        assert [line["ev"] for line in objects(listener.accept())] == ["hello"]
+        parent.wait()
+
+
 NO_SIGPIPE = """
 import signal, sys
 from morimon.probe import Probe
