@@ -15,6 +15,7 @@ from morimon.hub.control import ensure_hub
 from morimon.hub.launch import LaunchError
 from morimon.report.exits import ExitCode
 from morimon.report.follow import living, recorded
+from morimon.report.listing import foreign_json_lines, foreign_text_lines
 from morimon.report.once import SCREENS, screen_lines
 from morimon.report.reporters import print_lines, say
 from morimon.report.text import glyphs_for
@@ -34,12 +35,11 @@ _PAPER_COLUMNS = 120
 def command(job: str | None, once: bool, screen: str, headless: bool, as_json: bool) -> None:
     """Show a job that already runs, with all of its history; without an argument, list those that run.
 
-    JOB is the run's id, the beginning of one, or the process id of the job's agent or of one of its ranks. Leaving
-    does not touch the job.
+    It is named by the run's id, by the beginning of one, or by the process id of the job's agent or of one of its
+    ranks; by process id jobs that morimon did not start can be followed too. Leaving does not touch the job.
     """
     if job is None:
-        running = [run for run in list_runs(default_runs_dir()) if run.state == "running"]
-        print_runs(running, as_json=as_json, none="no job runs")
+        _list(as_json=as_json)
         return
     folder = _folder(job)
     _revive(folder)
@@ -59,6 +59,21 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
     leave(snapshot)
 
 
+def _list(*, as_json: bool) -> None:
+    """Runs whose job lives, and this user's jobs that morimon did not start."""
+    from morimon.hub.foreign import foreign_jobs
+
+    running = [run for run in list_runs(default_runs_dir()) if run.state == "running"]
+    foreign = foreign_jobs()
+    if running or not foreign:
+        print_runs(running, as_json=as_json, none="no job runs")
+    if foreign and as_json:
+        print_lines(sys.stdout, foreign_json_lines(foreign))
+    elif foreign:
+        say(sys.stderr, "jobs that morimon did not start; attach to them by their process id:")
+        print_lines(sys.stdout, foreign_text_lines(foreign, glyphs_for(sys.stdout.encoding)))
+
+
 def _revive(folder: RunFolder) -> None:
     """Give a job whose hub died a new one, so that its record goes on."""
     try:
@@ -75,9 +90,16 @@ def _folder(job: str) -> RunFolder:
     try:
         return run_folder(job)
     except Refused:
-        if job.isdecimal() and (folder := _run_of_process(int(job))):
-            return folder
-        raise
+        if not job.isdecimal():
+            raise
+    if folder := _run_of_process(int(job)):
+        return folder
+    from morimon.hub.foreign import follow_foreign
+
+    try:
+        return follow_foreign(int(job), default_runs_dir())
+    except LaunchError as error:
+        raise Refused(str(error)) from None
 
 
 def _run_of_process(pid: int) -> RunFolder | None:

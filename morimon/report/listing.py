@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,9 @@ from morimon.report.objects import encoded
 from morimon.report.tables import table_lines
 from morimon.runs.command import short_command
 from morimon.runs.listing import RunInfo
+
+if TYPE_CHECKING:
+    from morimon.hub.foreign import ForeignJob
 
 _COMMAND_CELLS = 80
 
@@ -72,6 +76,50 @@ def text_lines(runs: Sequence[RunInfo], now: datetime, glyphs: Glyphs) -> list[s
         Column("ranks", "ranks", 0),
         Column("size", "size", 0),
         Column("host", "host", 0, right=False),
+        Column("command", "command", 0, right=False),
+    ]
+    return table_lines(columns, rows, glyphs)
+
+
+class ListedJob(msgspec.Struct, frozen=True, kw_only=True, tag="foreign", tag_field="type"):
+    """One job of `morimon attach --json` that morimon did not start."""
+
+    pid: int
+    command: tuple[str, ...]
+    cwd: str
+    started_unix_ns: int
+    ranks: int
+
+
+def foreign_json_lines(jobs: Sequence[ForeignJob]) -> list[str]:
+    """An object a job."""
+    return [
+        encoded(
+            ListedJob(
+                pid=job.pid,
+                command=job.command,
+                cwd=job.cwd,
+                started_unix_ns=job.started_unix_ns,
+                ranks=job.ranks,
+            )
+        )
+        for job in jobs
+    ]
+
+
+def foreign_text_lines(jobs: Sequence[ForeignJob], glyphs: Glyphs) -> list[str]:
+    """A row a job."""
+    rows = [
+        {
+            "pid": str(job.pid),
+            "ranks": str(job.ranks),
+            "command": clipped(sanitised(short_command(job.command)), _COMMAND_CELLS, glyphs.ellipsis),
+        }
+        for job in jobs
+    ]
+    columns = [
+        Column("pid", "pid", 0),
+        Column("ranks", "ranks", 0),
         Column("command", "command", 0, right=False),
     ]
     return table_lines(columns, rows, glyphs)

@@ -139,7 +139,7 @@ def test_a_killed_viewer_leaves_the_job_and_attach_shows_all_of_it(desk: Desk) -
     viewer.wait()
     listed = desk.morimon("attach", "--json")
     assert listed.wait() == 0
-    assert [run["id"] for run in listed.objects()] == [job.folder.run_id]
+    assert [o["id"] for o in listed.objects() if o["type"] == "listed"] == [job.folder.run_id]
     by_pid = desk.morimon("attach", str(job.wait_for(RankProcess, 2)[0].pid), "--json")
     attached = desk.morimon("attach", job.folder.run_id, "--headless")
     for follower in (by_pid, attached):
@@ -208,6 +208,34 @@ def test_a_reader_that_leaves_stops_the_job(desk: Desk) -> None:
     assert "Traceback" not in viewer.stderr()
     job.end()
     job.assert_nothing_left()
+
+
+def test_a_job_that_somebody_else_started_can_be_followed(desk: Desk) -> None:
+    signs = Path(tempfile.mkdtemp(dir=desk.bench.path))
+    agent = subprocess.Popen(
+        [
+            *(sys.executable, str(SUPPORT / "stub_torchrun.py"), "--standalone", "--nproc-per-node=2"),
+            *(f"--log-dir={signs}/logs", "--redirects=3", str(SUPPORT / "rank_script.py"), str(signs)),
+        ],
+        cwd=signs,
+    )
+    try:
+        until(lambda: all((signs / f"up.0.{rank}").exists() for rank in (0, 1)), "the ranks are up")
+        listed = desk.morimon("attach", "--json")
+        assert listed.wait() == 0
+        assert [o["ranks"] for o in listed.objects() if o.get("pid") == agent.pid] == [2]
+        attached = desk.morimon("attach", str(agent.pid), "--json")
+        until(lambda: "attached to" in attached.stderr(), "it follows")
+        job = Job(list_runs(desk.bench.runs_dir)[0].folder, signs)
+        desk.bench.jobs.append(job)
+        job.wait_for(RankProcess, 2)
+        job.go()
+        assert agent.wait(DEADLINE_S) == 0
+        assert attached.wait() == 0, attached.stdout()
+        assert [rank["rank"] for rank in attached.objects()[-1]["ranks"]] == [0, 1]
+    finally:
+        agent.kill()
+        agent.wait()
 
 
 @pytest.mark.torch

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from morimon.cli.headless import Refused
 from morimon.cli.main import cli
 from morimon.cli.run import launch_spec
+from morimon.hub.foreign import ForeignJob
 from morimon.runs.command import short_command
 from tests.support.records import Plan, make_record
 
@@ -139,7 +140,8 @@ def test_one_screen_on_paper(runs_dir: Path) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_list_and_prune(runs_dir: Path) -> None:
+def test_list_and_prune(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("morimon.hub.foreign.foreign_jobs", list)
     assert "no runs" in call("runs").stderr
     for run_id in ("aa01", "aa02", "aa03"):
         record(runs_dir, run_id)
@@ -156,6 +158,14 @@ def test_list_and_prune(runs_dir: Path) -> None:
     pruned = call("runs", "--prune", "--keep", "1")
     assert len(list(runs_dir.iterdir())) == 1
     assert "removed 2 runs" in pruned.stderr
+
+
+def test_jobs_that_others_started_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = ForeignJob(pid=4711, command=("/bin/mpirun", "a\x1b[1mb"), cwd="/", started_unix_ns=5, ranks=16)
+    monkeypatch.setattr("morimon.hub.foreign.foreign_jobs", lambda: [job])
+    assert call("attach").stdout.splitlines()[1].split() == ["4711", "16", "mpirun", "ab"]
+    (listed,) = (json.loads(line) for line in call("attach", "--json").stdout.splitlines())
+    assert (listed["type"], listed["pid"], listed["ranks"]) == ("foreign", 4711, 16)
 
 
 def test_commands_are_shown_as_people_know_them() -> None:
