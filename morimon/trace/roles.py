@@ -101,6 +101,8 @@ def _block(number: Ints, works: NDArray[np.bool_]) -> tuple[int, NDArray[np.bool
     """The smallest block size by which place in the block tells who works, and those places."""
     best, found = AGREE, None
     for size in BLOCKS:
+        if int(number.max()) < 2 * size - 1:  # one block shows no repetition
+            break
         place = number % size
         share = np.bincount(place, works, size) / np.maximum(np.bincount(place, minlength=size), 1)
         working = share >= 0.5

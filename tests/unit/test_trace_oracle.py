@@ -14,7 +14,6 @@ from tests.support.traces import (
     FIRST,
     event,
     events_of,
-    file_of,
     open_together,
     plain_summary,
     spans_of,

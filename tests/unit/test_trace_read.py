@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import random
@@ -96,7 +97,7 @@ def test_ids_are_numbers_or_text(tmp_path: Path) -> None:
 )
 def test_ts_is_exact_in_every_form(ts: str, ns: int, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    path.write_text('[{"name":"k","ph":"X","ts":%s,"dur":0.007,"pid":0,"tid":0}]' % ts)
+    path.write_text(f'[{{"name":"k","ph":"X","ts":{ts},"dur":0.007,"pid":0,"tid":0}}]')
     assert spans(load(path)) == [("k", "warp 0", ns, ns + 7)]
 
 
@@ -213,7 +214,9 @@ def threads(draw: st.DrawFn) -> list[list[Event]]:
     """Events of some threads, each in order of time: spans well nested or touching, complete ones anywhere."""
     result = []
     for tid in draw(st.lists(st.integers(0, 9), unique=True, min_size=1, max_size=4)):
-        now, stack, events = 0, [], []
+        now = 0
+        stack: list[str] = []
+        events: list[Event] = []
         for _ in range(draw(st.integers(0, 8))):
             now += draw(ticks)
             what = draw(st.sampled_from("BBEX"))
@@ -263,10 +266,8 @@ def test_arbitrary_bytes_raise_nothing_but_our_own_error(noise: bytes, head: byt
     with TemporaryDirectory() as folder:
         path = Path(folder) / "t.json"
         path.write_bytes(head + noise)
-        try:
+        with contextlib.suppress(TraceError):
             load(path)
-        except TraceError as error:
-            assert str(error)
 
 
 GOOD = json.dumps(
@@ -294,22 +295,27 @@ def test_a_damaged_file_is_either_read_as_json_reads_it_or_said_to_be_damaged(
         assert len(trace.spans) == len(spans_of(events))
 
 
+@pytest.mark.parametrize("kernel", ["v1", "intranode", "async_ll"])
 def test_the_quick_layout_gives_what_the_general_reader_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kernel in ("v1", "intranode", "async_ll"):
-        path = synth(tmp_path, kernel)
-        taken: list[int] = []
-        quick = layout.read
-        with monkeypatch.context() as patch:
-            patch.setattr(layout, "read", lambda piece, events: (quick(piece, events), taken.append(1)))
-            first = load(path)
-        assert taken
-        with monkeypatch.context() as patch:
-            patch.setattr(layout, "FIRST_EVENT", b"never")
-            second = load(path)
-        assert spans(first) == spans(second) == brute(events_of(path))
-        assert [s.name for s in first.slots] == [s.name for s in second.slots]
+    path = synth(tmp_path, kernel)
+    taken: list[int] = []
+    quick = layout.read
+
+    def counted(piece: bytes, events: Events) -> None:
+        quick(piece, events)
+        taken.append(len(piece))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "read", counted)
+        first = load(path)
+    assert taken
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "FIRST_EVENT", b"never")
+        second = load(path)
+    assert spans(first) == spans(second) == brute(events_of(path))
+    assert [s.name for s in first.slots] == [s.name for s in second.slots]
 
 
 LAYOUT_EVENT = '{\n      "name": "%s",\n      "cat": "gpu_kernel",\n      "ph": "%s",\n      "ts": %s,\n      "pid": %s,\n      "tid": %s\n    }'
