@@ -140,6 +140,8 @@ def command(**options: Any) -> None:
         _refuse(str(error))
     except OSError as error:
         _refuse(f"{error.filename}: {error.strerror}.")
+    except MemoryError:
+        _refuse("This machine's memory does not hold the routing of one rank: give fewer tokens.")
     _print(report, options["form"], matrix=options["matrix"])
     if report.check is not None and not report.check.ok:
         sys.exit(1)

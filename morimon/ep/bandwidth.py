@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from morimon.ep.config import EpConfig
+from morimon.ep.counts import RankCounts
 from morimon.ep.volume import PhaseBytes
 
 _DTYPE_MISCOUNT = 0.5  # fp8 rows counted as bf16 show twice the bytes that move
@@ -32,6 +33,28 @@ class LineVerdict(msgspec.Struct, frozen=True):
     percent: float
     impossible: bool
     reason: str | None
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What a claimed bandwidth counts: the share of it that crosses the line, and what else is in it, in words."""
+
+    crossing_share: float
+    also: str
+
+
+ALL_CROSSES = Counted(1.0, "")
+
+
+def algo_counted(num_nodes: int) -> Counted:
+    """RDMA algo includes the own node's share."""
+    return Counted((num_nodes - 1) / num_nodes, "the local node is counted (algo); physical is")
+
+
+def xgmi_counted(counts: RankCounts) -> Counted:
+    """XGMI/NVL includes the rank's own tokens."""
+    crossing = counts.recv_tokens - counts.recv_tokens_own
+    share = crossing / counts.recv_tokens if counts.recv_tokens else 0.0
+    return Counted(share, "the rank's own tokens are counted; without them it is")
 
 
 def gbps(moved_bytes: float, duration_us: float) -> float:
@@ -62,25 +85,21 @@ def bandwidth(moved: PhaseBytes, duration_us: float, scale: float) -> PhaseBandw
     )
 
 
-def judge(claimed_gbps: float, line_gbps: float, *, num_nodes: int, counts_local_node: bool) -> LineVerdict:
-    """Hold a claimed bandwidth against its line.
-
-    `counts_local_node` tells that the figure is an algo one, which includes what never leaves the node.
-    """
+def judge(claimed_gbps: float, line_gbps: float, counted: Counted = ALL_CROSSES) -> LineVerdict:
+    """Hold a claimed bandwidth against its line; `counted` tells what else the claim includes."""
     percent = 100 * claimed_gbps / line_gbps
     if claimed_gbps <= line_gbps:
         return LineVerdict(percent, impossible=False, reason=None)
     reason = f"{claimed_gbps:.1f} GB/s claimed > {line_gbps:g} GB/s line: "
-    physical = claimed_gbps
-    if counts_local_node:
-        physical = claimed_gbps * (num_nodes - 1) / num_nodes
-        reason += f"the local node is counted (algo); physical is {physical:.1f}"
-        if physical <= line_gbps:
+    crossing = claimed_gbps * counted.crossing_share
+    if counted.also:
+        reason += f"{counted.also} {crossing:.1f}"
+        if crossing <= line_gbps:
             return LineVerdict(percent, impossible=True, reason=f"{reason}.")
         reason += ", still above: "
-    if physical * _DTYPE_MISCOUNT <= line_gbps:
+    if crossing * _DTYPE_MISCOUNT <= line_gbps:
         reason += (
-            f"is the dtype counted right? Rows of half the bytes would make {physical * _DTYPE_MISCOUNT:.1f}."
+            f"is the dtype counted right? Rows of half the bytes would make {crossing * _DTYPE_MISCOUNT:.1f}."
         )
     else:
         reason += "is the duration that of the whole phase, and the line rate that of all its ports?"

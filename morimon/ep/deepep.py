@@ -20,6 +20,7 @@ from morimon.ep.torch_topk import topk
 MAX_TOPK_GROUPS = 4
 _CLOSE = np.float32(4e-6)  # scores stay below 7, where a unit of the last place is 4.8e-7
 _BLOCK_SCORES = 1 << 20
+_MOST_SCORES = 1 << 28  # 1 GiB of them
 
 
 def topk_groups(config: EpConfig) -> int:
@@ -34,6 +35,11 @@ def topk_idx(config: EpConfig, seed: int, rank: int) -> npt.NDArray[np.int32]:
         raise ConfigError(
             f"A token of DeepEP's test reaches {topk_groups(config)} nodes with {reachable} experts: "
             f"a top-k of {config.topk} is too many."
+        )
+    if config.num_tokens * config.num_experts > _MOST_SCORES:
+        raise ConfigError(
+            f"DeepEP's test draws a score for each of {config.num_tokens} tokens and {config.num_experts} experts: "
+            f"that is more than {_MOST_SCORES} a rank; choose another routing or fewer tokens."
         )
     generator = TorchCpuGenerator(seed + rank)
     generator.skip_randn_bf16(config.num_tokens * config.hidden)

@@ -29,6 +29,7 @@ _ID_BITS = np.uint64(16)
 _ID_MASK = np.uint64(0xFFFF)
 _MAX_EXPERTS = 1 << 16
 _BLOCK_WORDS = 1 << 20
+_MOST_SLOTS = 1 << 25
 
 
 def route(config: EpConfig, routing: Routing, *, seed: int, rank: int) -> TopkIdx:
@@ -40,6 +41,11 @@ def route(config: EpConfig, routing: Routing, *, seed: int, rank: int) -> TopkId
         raise ConfigError(f"There is no rank {rank} among {config.world_size} ranks.")
     if seed < 0:
         raise ConfigError(f"The seed must not be negative, but is {seed}.")
+    if config.num_tokens * config.topk > _MOST_SLOTS:
+        raise ConfigError(
+            f"Routing is drawn for up to {_MOST_SLOTS} experts of a rank's tokens, "
+            f"not for {config.num_tokens} × {config.topk}."
+        )
     return _PATTERNS[routing](config, seed, rank)
 
 

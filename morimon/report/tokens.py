@@ -8,7 +8,16 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from morimon.ep.bandwidth import LineVerdict, PhaseBandwidth, bandwidth, judge, ll_scale
+from morimon.ep.bandwidth import (
+    ALL_CROSSES,
+    LineVerdict,
+    PhaseBandwidth,
+    algo_counted,
+    bandwidth,
+    judge,
+    ll_scale,
+    xgmi_counted,
+)
 from morimon.ep.check import Check
 from morimon.ep.config import EpConfig
 from morimon.ep.counts import Counts, RankCounts
@@ -61,12 +70,11 @@ class TokenReport(msgspec.Struct, frozen=True, kw_only=True):
             for claim in CLAIMS:
                 line = self.xgmi_line_gbps if claim == "xgmi_gbps" else self.rdma_line_gbps
                 if line is not None:
-                    verdict = judge(
-                        getattr(figures, claim),
-                        line,
-                        num_nodes=self.config.num_nodes,
-                        counts_local_node=claim == "rdma_algo_gbps",
-                    )
+                    counted = {
+                        "xgmi_gbps": xgmi_counted(one),
+                        "rdma_algo_gbps": algo_counted(self.config.num_nodes),
+                    }.get(claim, ALL_CROSSES)
+                    verdict = judge(getattr(figures, claim), line, counted)
                     found.append((one.rank, claim, verdict))
         return found
 

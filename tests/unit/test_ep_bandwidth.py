@@ -1,10 +1,20 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from morimon.ep.bandwidth import bandwidth, gbps, judge, ll_scale, rdma_of_total
+from morimon.ep.bandwidth import (
+    ALL_CROSSES,
+    algo_counted,
+    bandwidth,
+    gbps,
+    judge,
+    ll_scale,
+    rdma_of_total,
+    xgmi_counted,
+)
 from morimon.ep.config import Dtype, EpConfig
 from morimon.ep.counts import RankCounts
 from morimon.ep.imbalance import imbalance
@@ -141,10 +151,18 @@ def test_gigabytes_are_decimal() -> None:
 def test_more_than_the_line_carries_is_impossible_for_a_reason(
     claimed: float, local: bool, percent: float, reason: str | None
 ) -> None:
-    verdict = judge(claimed, 50, num_nodes=2, counts_local_node=local)
+    verdict = judge(claimed, 50, algo_counted(2) if local else ALL_CROSSES)
     assert verdict.percent == pytest.approx(percent)
     assert verdict.impossible is (reason is not None)
     assert verdict.reason == reason
+
+
+def test_tokens_of_the_rank_itself_cross_no_link() -> None:
+    counts = msgspec.structs.replace(counted(1000, 0, 0, 0, 0), recv_tokens_own=100)
+    verdict = judge(400, 380, xgmi_counted(counts))
+    assert verdict.reason == (
+        "400.0 GB/s claimed > 380 GB/s line: the rank's own tokens are counted; without them it is 360.0."
+    )
 
 
 def test_imbalance_of_even_and_lopsided_loads() -> None:

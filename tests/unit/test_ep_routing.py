@@ -136,6 +136,20 @@ def test_spread_reaches_every_rank_and_all_to_one_a_single_one() -> None:
             "Random routing reaches up to 65536 experts, not 131072.",
         ),
         (
+            EpConfig(num_tokens=10**9),
+            "round_robin",
+            0,
+            0,
+            "Routing is drawn for up to 33554432 experts of a rank's tokens, not for 1000000000 × 8.",
+        ),
+        (
+            EpConfig(num_tokens=1 << 22),
+            "deepep",
+            0,
+            0,
+            "DeepEP's test draws a score for each of 4194304 tokens and 256 experts: that is more than 268435456 a rank; choose another routing or fewer tokens.",
+        ),
+        (
             EpConfig(num_nodes=8, gpu_per_node=1, num_experts=8, kernel_type="v1"),
             "deepep",
             0,
