@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PIECE = 2 << 20
 SEAM = re.compile(rb"\}\s*,\s*(?=\{)")
 KEY = b'"traceEvents"'
+FILLER = b'"":0'  # stands for traceEvents where the rest of the object is read
 ARRAY = re.compile(rb"\s*:\s*\[")
 SPACE = b" \t\r\n"
 TRIES = 8
@@ -128,7 +129,7 @@ def _head(text: _Text, reading: Reading, source: Source) -> None:
         found = _events_key(text.buffer, from_)
         if found:
             reading.is_object = True
-            _members(text.buffer[: found[0]].rstrip(SPACE + b",") + b"}", 0, reading)
+            _members(text.buffer[: found[0]] + FILLER + b"}", 0, reading)
             text.drop(found[1])
             return
         if text.ended:
@@ -178,6 +179,7 @@ def _members(text: bytes, offset: int, reading: Reading) -> bool:
             reading.damage.note(offset + place, f"beside the events: {flaw}")
     if isinstance(value, dict):
         reading.metadata |= value
+        reading.metadata.pop("", None)
     return isinstance(value, dict)
 
 
@@ -191,9 +193,11 @@ def _tail(text: _Text, reading: Reading) -> bool:
             last = text.buffer.rstrip(SPACE)[-1:] or last
             text.drop(len(text.buffer))
         return last == b"}"
-    rest = text.buffer.strip(SPACE + b",")
+    rest = text.buffer.strip(SPACE)
     if reading.is_object:
-        return rest.endswith(b"}") and _members(b"{" + rest, text.base + text.buffer.find(rest) - 1, reading)
+        head = b"{" + FILLER
+        offset = text.base + text.buffer.find(rest) - len(head)
+        return rest.endswith(b"}") and _members(head + rest, offset, reading)
     if rest:
         reading.damage.note(text.base + text.buffer.find(rest), "text after the end of the events")
     return True
