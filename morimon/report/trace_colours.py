@@ -44,13 +44,11 @@ _INTRANODE = {
 _OTHERS = ("#5b7fa8", "#b5793d", "#6b9c5a", "#9a6a9e", "#8c8c8c", "#b8617a", "#4f9c9c", "#a39a3c")
 
 
-def colour_of(slot: Slot, code: int, *, pale: bool = False) -> str:
-    """`#rrggbb` of a slot, mixed with white if `pale`; slots that nobody knows take turns by their number."""
+def colour_of(slot: Slot, code: int, *, white: float = 0.0) -> str:
+    """`#rrggbb` of a slot, mixed with so much white; slots that nobody knows take turns by their number."""
     known = (_INTRANODE if slot.lane == "intra" else {}).get(slot.short) or _BY_SHORT.get(slot.short)
     colour = known if known and slot.order >= 0 else _OTHERS[code % len(_OTHERS)]
-    if not pale:
-        return colour
-    return "#" + "".join(f"{round(part * 0.75 + 255 * 0.25):02x}" for part in bytes.fromhex(colour[1:]))
+    return "#" + "".join(f"{round(part + (255 - part) * white):02x}" for part in bytes.fromhex(colour[1:]))
 
 
 def ink_on(colour: str) -> str:

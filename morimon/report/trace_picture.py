@@ -28,6 +28,8 @@ TOP_IN, BOTTOM_IN = 0.5, 0.4
 """Room above an iteration's lanes for its title and labels, and below for its axis."""
 LEFT, WIDE, COLUMNS = 0.045, 0.945, 5
 WARNING = "#a01818"
+SERIAL_WHITE, GAP_WHITE = 0.25, 0.55
+"""Serial kernels stand back behind the lanes; a bar is palest where none of its threads is in the slot."""
 _LANES: tuple[tuple[Lane, str], ...] = (("inter", "inter"), ("intra", "intra"), ("other", ""))
 _SUFFIXES = (".gz", ".zst", ".json", ".trace", ".pt")
 
@@ -133,7 +135,9 @@ class _Page:
     def _title(self) -> list[str]:
         lines = [" · ".join(part for part in (heading(self.trace), self.page) if part)]
         gate = next((f", of {slot.name} its last part" for slot in self.trace.slots if slot.sync), "")
-        lines.append(f"bars: first start to last end over all threads{gate}; µs from the iteration's start")
+        lines.append(
+            f"bars: first start to last end over all threads{gate}, paler where none is in it; µs from the iteration's start"
+        )
         warnings = [safe(text) for text in self.trace.warnings[:3]]
         return [*lines, *(f"! {text if len(text) < 200 else text[:199] + '…'}" for text in warnings)]
 
@@ -256,11 +260,20 @@ class _Gantt:
             top = bar.row * height
         else:
             height, top = 1.0, float(self.first_row[slot.lane] + bar.row)
-        colour = colour_of(slot, bar.slot, pale=slot.lane == "serial")
+        in_parts = bar.fragments > 1 and not slot.sync
+        colour = colour_of(slot, bar.slot, white=SERIAL_WHITE if slot.lane == "serial" else 0.0)
+        whole = {"left": begin, "height": height * 0.9, "edgecolor": "white", "linewidth": 0.5}
+        order = 2 if slot.lane == "serial" else 3
         self.axes.barh(
-            top + height / 2, max(length, 0.7 / self.points_per_us), left=begin, height=height * 0.9, color=colour,
-            edgecolor="white", linewidth=0.5, zorder=2 if slot.lane == "serial" else 3,
+            top + height / 2, max(length, 0.7 / self.points_per_us), zorder=order,
+            color=colour_of(slot, bar.slot, white=GAP_WHITE) if in_parts else colour, **whole,
         )  # fmt: skip
+        if in_parts:
+            starts, ends = ((bar.intervals - self.line.iteration.start_ns) / 1000).T
+            parts = list(zip(starts, ends - starts, strict=True))
+            self.axes.broken_barh(
+                parts, (top + height * 0.05, height * 0.9), color=colour, linewidth=0, zorder=order
+            )
         hidden = self._hidden(bar) if slot.lane == "serial" else 0.0
         self._label(safe(slot.short), length, begin + hidden, length - hidden, top, height, colour)
 
@@ -285,10 +298,13 @@ class _Gantt:
         colour: str,
     ) -> None:
         """Name and duration in the bar, the fullest form that fits; else outside, above the lanes."""
+        from matplotlib.patheffects import withStroke
+
         duration = f"{duration_us:.1f} µs" if duration_us >= 1 else f"{duration_us:.2f} µs"
         wide, high = length * self.points_per_us - 3, height * 0.9 * self.points_per_row - 2
         style: dict[str, Any] = {
             "ha": "center", "va": "center", "color": ink_on(colour), "weight": "bold", "zorder": 5, "linespacing": 1.1,
+            "path_effects": [withStroke(linewidth=2.2, foreground=colour)],
         }  # fmt: skip
         x, y = begin + length / 2, top + height / 2
         for size in (LETTER_PT, LETTER_PT - 1, LETTER_PT - 2):
