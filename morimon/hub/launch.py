@@ -80,8 +80,24 @@ def start(spec: LaunchSpec, runs_dir: Path) -> RunFolder:
 
     The hub and the job are processes of their own: they outlive the caller. Raises LaunchError.
     """
-    env = dict(os.environ if spec.env is None else spec.env)
+    env = os.environ if spec.env is None else spec.env
     _check(spec, env)
+    folder, socket = make_folder(runs_dir)
+    launch = Launch(
+        kind=spec.kind,
+        command=agent_command(spec, folder, env),
+        cwd=str(spec.cwd.absolute()),
+        socket=socket,
+        nproc=None if spec.kind == "command" else spec.nproc,
+        terminal=spec.kind == "command" or spec.nproc == 1,
+        nodes=_option(spec.torchrun_options, "--nnodes") or "1",
+    )
+    begin(folder, launch, env)
+    return folder
+
+
+def make_folder(runs_dir: Path) -> tuple[RunFolder, str]:
+    """A new run folder and the path of its socket; LaunchError where they can't be had."""
     try:
         sockets = socket_folder()
         folder = create_run(runs_dir, sockets)
@@ -91,22 +107,17 @@ def start(spec: LaunchSpec, runs_dir: Path) -> RunFolder:
         raise LaunchError(
             f"No run folder can be made in {runs_dir} ({error.strerror}); set MORIMON_RUNS_DIR to a folder of yours."
         ) from None
-    launch = Launch(
-        kind=spec.kind,
-        command=agent_command(spec, folder, env),
-        cwd=str(spec.cwd.absolute()),
-        socket=str(socket_path(sockets, folder.run_id)),
-        nproc=None if spec.kind == "command" else spec.nproc,
-        terminal=spec.kind == "command" or spec.nproc == 1,
-        nodes=_option(spec.torchrun_options, "--nnodes") or "1",
-    )
+    return folder, str(socket_path(sockets, folder.run_id))
+
+
+def begin(folder: RunFolder, launch: Launch, env: Mapping[str, str]) -> None:
+    """Start the hub of a new folder; where that fails the folder is removed, and a LaunchError says why."""
     try:
         folder.launch_path.write_bytes(msgspec.json.encode(launch))
         start_hub(folder, env)
     except (OSError, LaunchError) as error:
         shutil.rmtree(folder.path, ignore_errors=True)
-        raise LaunchError(f"The run could not be started: {error}") from None
-    return folder
+        raise LaunchError(f"The run could not be started: {error}.") from None
 
 
 def agent_command(spec: LaunchSpec, folder: RunFolder, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ class Attempts:
     def __init__(self) -> None:
         self._causes: dict[int, Causes] = {}
         self._failed: list[RankExited] = []
+        self._ended: dict[tuple[int, int], bool] = {}
+        """(restart, rank) of every rank that has ended -> whether it ended well."""
         self._newest = 0
         self.console: Causes = _Newest(self)
         """For output that all attempts share: its errors are the newest one's."""
@@ -43,11 +45,17 @@ class Attempts:
     def take(self, exited: RankExited) -> None:
         """Learn how a rank's process ended, in the order of death; a rank that was asked to end is not told here."""
         code = exited.exitcode if exited.signal is None else -exited.signal
+        self._ended[exited.restart, exited.rank] = code == 0
         if not code:
             return
         self.of(exited.restart).add(ended(exited.rank, code))
         if code > 0 or -code not in _ORDERLY:
             self._failed.append(exited)
+
+    def all_well(self) -> bool:
+        """Whether every rank of the newest attempt is known to have ended well."""
+        ended = [well for (restart, _), well in self._ended.items() if restart == self._newest]
+        return bool(ended) and all(ended)
 
     def first_cause(self) -> Failure | None:
         """Why the newest attempt fails; None where none of its ranks has failed."""
@@ -82,10 +90,11 @@ def judge(seen: Exit | None, attempts: Attempts, *, t_ns: int, was_stopped: bool
     if failure is None and was_stopped:
         outcome = "stopped"
     elif seen is None:
-        outcome = "lost"
-        failure = failure or Failure(
-            rank=None, cause="The keeper of the job was killed: nobody saw how the job ended."
-        )
+        outcome = "failed" if failure else "finished" if attempts.all_well() else "lost"
+        if outcome == "lost":
+            failure = Failure(
+                rank=None, cause="Nobody saw how the job ended: no keeper of ours was there to tell."
+            )
     elif seen.error is not None:
         outcome = "failed"
         failure = Failure(rank=None, cause=f"{seen.error}.", exitcode=seen.returncode)

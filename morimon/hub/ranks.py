@@ -42,6 +42,10 @@ class Ranks:
         """The global rank of a local one; None as long as its process was not found."""
         return self._by_local_rank.get((restart, local_rank))
 
+    def alive(self) -> list[RankProcess]:
+        """The ranks whose processes run."""
+        return list(self._alive.values())
+
     def look(self, keeper_pid: int, agent_pid: int) -> None:
         """Search and sample, each as often as is due: ranks that are missing are searched for more often."""
         now_ns = self._clock_ns()

@@ -15,8 +15,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from morimon.hub.foreign import ForeignHold
 from morimon.hub.job import Job
 from morimon.hub.outcome import Attempts, judge
+from morimon.hub.output_files import files_held_open, files_of_run
 from morimon.hub.probes import ProbeServer
 from morimon.hub.ranks import Ranks
 from morimon.hub.recorder import Recorder
@@ -57,15 +59,21 @@ class Supervisor:
         self._launch = launch
         self._recorder = recorder
         self._recorded = recorded
-        self._job = Job(folder, launch)
+        self._job = ForeignHold(launch.follows) if launch.follows else Job(folder, launch)
         self._ranks = Ranks(self._take, time.monotonic_ns, nproc=launch.nproc)
         self._attempts = Attempts()
-        self._tails = Tails(folder, self._rank_of, self._attempts, recorded.log_bytes)
+        files = (
+            files_held_open(launch.follows.pid, self._ranks.alive)
+            if launch.follows
+            else files_of_run(folder, self._rank_of)
+        )
+        self._tails = Tails(folder.path, files, self._attempts, recorded.log_bytes)
         self._server = ProbeServer(self._take, lambda force: self.stop(force=force))
         self._stopped_ns = recorded.stopped_ns
         self._is_running = recorded.state is not None and recorded.state.state != "starting"
         self._failure = recorded.failed.failure if recorded.failed else None
         self._is_orphaned = False
+        self._is_mute = False
         self._flushed_ns = self._looked_ns = 0
 
     def begin(self) -> bool:
@@ -144,6 +152,10 @@ class Supervisor:
         if owners := self._job.owners:
             self._ranks.look(owners.keeper.pid, owners.agent.pid)
         self._tails.look()
+        if self._launch.follows and not self._is_mute and self._ranks.alive() and not len(self._tails):
+            self._is_mute = True
+            text = "The job's output goes to a terminal or a pipe, where it cannot be read a second time."
+            self._take(Note(t_ns=now_ns, level="warning", text=text))
         failure = self._attempts.first_cause()
         if failure is not None and failure != self._failure:
             self._failure = failure

@@ -41,6 +41,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the command's output goes through the keeper's terminal to console.log."""
     nodes: str = "1"
     """torchrun's --nnodes."""
+    follows: ProcessIdentity | None = None
+    """The agent of a job that somebody else started; nothing is started then."""
 
 
 class Owners(msgspec.Struct, frozen=True):

@@ -151,10 +151,11 @@ def _state(folder: RunFolder, header: RunHeader) -> RunState:
         return "ended"
     if header.host != socket.gethostname():
         return "running"
-    owners = folder.owners() if header.boot_id == boot_id() else None
-    if owners and (owners.keeper.is_alive() or owners.agent.is_alive()):
-        return "running"
-    return "crashed"
+    if header.boot_id != boot_id():
+        return "crashed"
+    owners, launch = folder.owners(), folder.launch()
+    job = [owners.keeper, owners.agent] if owners else [launch.follows] if launch and launch.follows else []
+    return "running" if any(process.is_alive() for process in job) else "crashed"
 
 
 def _size_bytes(path: Path) -> int:

@@ -107,11 +107,14 @@ class TestOutcome:
         assert ended.outcome == "failed"
         assert ended.failure
 
-    def test_lost(self) -> None:
+    def test_without_a_keeper_the_ranks_tell(self) -> None:
         ended = end(told(), None)
         assert (ended.outcome, ended.exitcode) == ("lost", None)
         assert ended.failure
         assert "keeper" in ended.failure.cause
+        assert end(told(died(0, exitcode=0), died(1, exitcode=0)), None).outcome == "finished"
+        assert end(told(died(0, exitcode=0), died(1)), None).outcome == "lost"
+        assert end(told(died(0, exitcode=0), died(1, signal=9)), None).outcome == "failed"
 
     def test_not_started(self) -> None:
         ended = end(told(), Exit(returncode=127, error="Exec format error: x"))

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from morimon.hub.exits import ExitStatus, ExitWatch
+from morimon.hub.exits import ExitStatus, ExitWatch, status_of_buried, status_of_zombie
 from morimon.hub.marked import marked, send
 from morimon.hub.processes import Place, Processes, place_of
 from morimon.runs.identity import ProcessIdentity
@@ -113,6 +113,20 @@ async def test_the_end_of_a_process_is_told_with_its_status(
     child.wait()
     watch.close()
     assert told.empty()
+
+
+def test_the_status_of_a_buried_process() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(9)"])
+    fd = os.pidfd_open(child.pid)
+    process = ProcessIdentity.of(child.pid)
+    child.wait()
+    assert process
+    assert status_of_zombie(process) is None
+    status = status_of_buried(fd)
+    os.close(fd)
+    if status is None:
+        pytest.skip("this kernel is older than 6.15")
+    assert status == ExitStatus(exitcode=9)
 
 
 def test_marks_find_the_processes_of_one_run_alone() -> None:
