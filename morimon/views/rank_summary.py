@@ -41,11 +41,11 @@ def summary(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
         for column in _COLUMNS
     ]
     table = fit(columns, frame.width, frame.glyphs, gap=1 if frame.width < 130 else 2)
-    rows = [table.row(_cells(phase, frame)) for phase in phases]
+    rows = [table.row(_cells(phase, frame, snapshot.crosses_nodes)) for phase in phases]
     return (table.group_line(), table.heading()[0], *rows)
 
 
-def _cells(phase: PhaseSummary, frame: Frame) -> dict[str, Cell]:
+def _cells(phase: PhaseSummary, frame: Frame, crosses_nodes: bool) -> dict[str, Cell]:
     glyphs = frame.glyphs
     cells: dict[str, Cell] = {"phase": Run(phase.phase, _PHASE_ROLES[phase.phase])}
     if (latency := phase.latency_us) is not None:
@@ -54,7 +54,8 @@ def _cells(phase: PhaseSummary, frame: Frame) -> dict[str, Cell]:
             cells[name] = micros(extreme.value, glyphs)
             cells[f"{name}_rank"] = str(extreme.rank)
             cells[f"{name}_round"] = str(extreme.round)
-    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", phase.rdma_algo_gbps)):
+    rdma = phase.rdma_algo_gbps if crosses_nodes else None
+    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", rdma)):
         values = _three(spread)
         cells |= {f"{name}_{which}": gbps(value, glyphs) for which, value in values.items()}
     missing = dict.fromkeys((column.key for column in _COLUMNS if column.key not in cells), glyphs.missing)

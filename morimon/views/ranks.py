@@ -17,7 +17,7 @@ from morimon.draw.page import Frame, Page, Spot
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.table import Cell, Column, Table, fit, widest
 from morimon.draw.units import gbps, lateness, micros, tokens
-from morimon.model.events import Failure
+from morimon.model.events import Phase
 from morimon.store.snapshot import PhaseFigures, RankSnapshot, RunSnapshot
 from morimon.views.rank_fields import FIELDS, doing, ordered
 from morimon.views.rank_filter import EVERY_RANK, RankFilter
@@ -97,7 +97,7 @@ def settled_state(snapshot: RunSnapshot, state: RanksState, now_s: float) -> Ran
         both = curves(snapshot.ranks, -1 if rank is None else rank, state.figure)
         state = replace(
             state,
-            axes=settle(state.axes, both, now_s),
+            axes=settle(state.axes if state.curves_of == (rank, state.figure) else (None, None), both, now_s),
             curves=both,
             curves_of=(rank, state.figure),
             drawn_s=now_s,
@@ -138,8 +138,8 @@ def build(snapshot: RunSnapshot, frame: Frame, state: RanksState | None = None) 
     ):
         graph = rank_graph(snapshot, state.curves, state.axes, chosen, state.figure, frame, height)
     if room is None or room >= len(graph):
-        return Page(head, RankRows(ranks, table, state, snapshot.failure, total), graph, cursor, spots)
-    return Page(head, RankRows(ranks, table, state, snapshot.failure), (total, *graph), cursor, spots)
+        return Page(head, RankRows(ranks, table, state, snapshot, total), graph, cursor, spots)
+    return Page(head, RankRows(ranks, table, state, snapshot), (total, *graph), cursor, spots)
 
 
 def _graph_height(frame: Frame, room: int | None) -> int:
@@ -184,37 +184,35 @@ def _columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
     return [
         Column("mark", "", 1, right=False),
         Column("rank", "rank", number, sortable=True),
-        Column("node", "node", 4, priority=5 if several_nodes else 9, sortable=True),
-        Column("pid", "pid", 7, priority=11, role="dim", sortable=True),
+        Column("node", "node", 4, priority=7 if several_nodes else 10, sortable=True),
+        Column("pid", "pid", 7, priority=12, role="dim", sortable=True),
         Column("phase", "phase", 8, right=False, sortable=True),
         Column("round", "round", 5, sortable=True),
         Column("recv", "recv", token_width, group="tokens", sortable=True),
         Column(
-            "rdma", "rdma", token_width, group="tokens", priority=4 if several_nodes else 8, sortable=True
+            "rdma", "rdma", token_width, group="tokens", priority=6 if several_nodes else 9, sortable=True
         ),
         Column("arrived", f"+{micro}", late_width, group="arrived", sortable=True),
-        Column("arrived_combine", f"cmb +{micro}", late_width, group="arrived", priority=10, sortable=True),
-        Column("last", "last", 4, group="arrived", priority=6, sortable=True),
-        Column("dispatch", micro, time_width, group="dispatch", role="dispatch", sortable=True),
-        Column("dispatch_gbps", "GB/s", 6, group="dispatch", role="dispatch", sortable=True),
-        Column("dispatch_rdma", "rdma", 6, group="dispatch", priority=12, role="dispatch", sortable=True),
+        Column("arrived_combine", f"cmb +{micro}", late_width, group="arrived", priority=11, sortable=True),
+        Column("last", "last", 4, group="arrived", priority=8, sortable=True),
+        *_phase_columns("dispatch", micro, time_width, (0, 2, 5, 14)),
+        *_phase_columns("combine", micro, time_width, (4, 3, 8, 14)),
+        Column("note", "", 7, right=False, priority=1, group="combine"),
+    ]
+
+
+def _phase_columns(
+    phase: Phase, micro: str, width: int, priorities: tuple[int, int, int, int]
+) -> list[Column]:
+    """Latency, bandwidth, RDMA bandwidth and the rounds before of one phase."""
+    latency, bandwidth, rounds, rdma = priorities
+    return [
+        Column(phase, micro, width, priority=latency, role=phase, group=phase, sortable=True),
+        Column(f"{phase}_gbps", "GB/s", 7, priority=bandwidth, role=phase, group=phase, sortable=True),
+        Column(f"{phase}_rdma", "rdma", 7, priority=rdma, role=phase, group=phase, sortable=True),
         Column(
-            "dispatch_rounds",
-            "rounds",
-            8,
-            right=False,
-            priority=3,
-            group="dispatch",
-            role="dispatch",
-            most=24,
+            f"{phase}_rounds", "rounds", 8, right=False, priority=rounds, role=phase, group=phase, most=24
         ),
-        Column("combine", micro, time_width, group="combine", priority=2, role="combine", sortable=True),
-        Column("combine_gbps", "GB/s", 7, group="combine", priority=1, role="combine", sortable=True),
-        Column("combine_rdma", "rdma", 6, group="combine", priority=12, role="combine", sortable=True),
-        Column(
-            "combine_rounds", "rounds", 8, right=False, priority=7, group="combine", role="combine", most=24
-        ),
-        Column("note", "", 7, right=False, group="combine"),
     ]
 
 
@@ -225,7 +223,7 @@ class RankRows:
     ranks: Sequence[RankSnapshot]
     table: Table
     state: RanksState
-    failure: Failure | None
+    snapshot: RunSnapshot
     total: Line | None = None
 
     def __len__(self) -> int:
@@ -236,14 +234,13 @@ class RankRows:
         """The row of one rank."""
         if index == len(self.ranks) and self.total is not None:
             return self.total
-        return self.table.row(rank_cells(self.ranks[index], self.table, self.state, self.failure))
+        return self.table.row(rank_cells(self.ranks[index], self.table, self.state, self.snapshot))
 
 
-def rank_cells(
-    rank: RankSnapshot, table: Table, state: RanksState, failure: Failure | None = None
-) -> dict[str, Cell]:
+def rank_cells(rank: RankSnapshot, table: Table, state: RanksState, snapshot: RunSnapshot) -> dict[str, Cell]:
     """What each column shows of a rank."""
     glyphs = table.glyphs
+    failure = snapshot.failure
     mark, note, trouble = _trouble(rank, glyphs, is_first=failure is not None and failure.rank == rank.rank)
     cells: dict[str, Cell] = {
         "mark": Run(mark, trouble),
@@ -253,7 +250,7 @@ def rank_cells(
         "phase": _phase(rank, trouble),
         "round": _whole(rank.round, glyphs),
         "recv": tokens(rank.recv_tokens, glyphs),
-        "rdma": tokens(rank.rdma_tokens_algo, glyphs),
+        "rdma": tokens(rank.rdma_tokens_algo if snapshot.crosses_nodes else None, glyphs),
         "arrived": Run(lateness(rank.dispatch.arrival_us, glyphs), trouble if rank.is_late else "text"),
         "arrived_combine": Run(
             lateness(rank.combine.arrival_us, glyphs), trouble if rank.is_late else "text"
@@ -269,7 +266,7 @@ def rank_cells(
     ):
         cells[name] = micros(figures.latency_us, glyphs)
         cells[f"{name}_gbps"] = gbps(figures.xgmi_gbps, glyphs)
-        cells[f"{name}_rdma"] = gbps(figures.rdma_algo_gbps, glyphs)
+        cells[f"{name}_rdma"] = gbps(figures.rdma_algo_gbps if snapshot.crosses_nodes else None, glyphs)
         cells[f"{name}_rounds"] = _spark(figures, axis, f"{name}_rounds", table)
     return cells
 
@@ -308,7 +305,7 @@ def _total(snapshot: RunSnapshot, table: Table) -> Line:
     cells: dict[str, Cell] = {
         "rank": "all",
         "recv": tokens(snapshot.recv_tokens_total, glyphs),
-        "rdma": tokens(snapshot.rdma_tokens_algo_total, glyphs),
+        "rdma": tokens(snapshot.rdma_tokens_algo_total if snapshot.crosses_nodes else None, glyphs),
     }
     return table.row(cells, role="title")
 

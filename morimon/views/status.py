@@ -46,7 +46,7 @@ class Viewing:
 
 def configuration(config: JobConfig, glyphs: Glyphs) -> list[str]:
     """What the job says of itself, most important first, one short phrase each; nothing for what it does not say."""
-    name = " ".join(word for word in (config.name, config.kernel_type) if word)
+    name = _words(" ", config.name, config.kernel_type)
     ranks = None
     if config.world_size:
         nodes, gpus = config.num_nodes, config.gpu_per_node
@@ -60,16 +60,21 @@ def configuration(config: JobConfig, glyphs: Glyphs) -> list[str]:
         for word in (
             tokens(config.num_tokens, glyphs) + " tok" if config.num_tokens else "",
             f"{glyphs.times} {config.hidden}" if config.hidden else "",
-            config.dtype or "",
+            _words("", config.dtype),
         )
         if word
     )
     experts = f"top-{config.topk}" if config.topk else ""
     if experts and config.num_experts:
         experts += f" of {config.num_experts}"
-    place = "/".join(word for word in (config.backend, config.platform) if word)
-    routing = f"{config.routing} routing" if config.routing else ""
-    return [sanitised(phrase) for phrase in (name, ranks, sizes, experts, place, routing) if phrase]
+    place = _words("/", config.backend, config.platform)
+    routing = f"{_words('', config.routing)} routing" if config.routing else ""
+    return [phrase for phrase in (name, ranks, sizes, experts, place, routing) if phrase]
+
+
+def _words(between: str, *words: str | None) -> str:
+    """The job's own words that it told, made safe."""
+    return between.join(sanitised(word) for word in words if word)
 
 
 def state_lines(snapshot: RunSnapshot, viewing: Viewing, frame: Frame) -> tuple[Line, ...]:

@@ -56,7 +56,7 @@ def build(snapshot: RunSnapshot, frame: Frame, state: SystemState | None = None)
     state = state or SystemState()
     ranks = chosen_ranks(snapshot, state)
     table = fit(_COLUMNS, frame.width, frame.glyphs, gap=1 if frame.is_narrow else 2)
-    head, spots = _head(snapshot, state, table, len(ranks))
+    head, spots = _head(snapshot, frame, state, table, len(ranks))
     full = max((max(rank.cpu_series_percent, default=0.0) for rank in ranks), default=0.0)
     foot = [*_counters(snapshot, frame), *_set_aside(snapshot, frame), *_notes(snapshot, frame)]
     if frame.height is not None:
@@ -67,15 +67,15 @@ def build(snapshot: RunSnapshot, frame: Frame, state: SystemState | None = None)
 
 
 def _head(
-    snapshot: RunSnapshot, state: SystemState, table: Table, shown: int
+    snapshot: RunSnapshot, frame: Frame, state: SystemState, table: Table, shown: int
 ) -> tuple[tuple[Line, ...], tuple[Spot, ...]]:
-    where = (
-        f" the ranks' processes on {sanitised(snapshot.host)}" if snapshot.host else " the ranks' processes"
-    )
+    where = f" on {sanitised(snapshot.host)}" if snapshot.host else ""
     note = f"  {shown} of {len(snapshot.ranks)}: {state.filter.text} " if state.filter.text else ""
-    first = merged([Run(f"{where}, what each has started included", "heading"), Run(note, "match")])
+    first = merged(
+        [Run(f" processes of the ranks{where}, with their children", "heading"), Run(note, "match")]
+    )
     heading, spots = table.heading(state.sort, descending=state.descending, line=1)
-    return (first, heading), spots
+    return (fitted(first, frame.width), heading), spots
 
 
 @dataclass(frozen=True, slots=True)
