@@ -108,14 +108,15 @@ def _byte_table(report: TokenReport, phase: Phase, width: int) -> str:
     payload, row = element_bytes(config.hidden, dtype), row_bytes(config, phase)
     verb = "received" if phase == "dispatch" else "sent"
     moved = report.moved(phase)
+    unit, divisor = _unit(max(max(of.xgmi, of.rdma_algo, of.wire_sent) for of in moved))
     rows = [
-        _figures(one.rank, of, _BYTE_COLUMNS, 1e6, 1)
+        _figures(one.rank, of, _BYTE_COLUMNS, divisor, 1)
         for one, of in zip(report.counts.ranks, moved, strict=True)
     ]
-    sums = {name: sum(getattr(of, name) for of in moved) / 1e6 for name in _BYTE_COLUMNS}
+    sums = {name: sum(getattr(of, name) for of in moved) / divisor for name in _BYTE_COLUMNS}
     rows.append(["all", *(f"{value:.1f}" for value in sums.values())])
     return _block(
-        f"{phase}, MB (10⁶ bytes), xgmi {verb}; a row is {payload} bytes ({dtype}), on the wire {row - payload} more",
+        f"{phase}, {unit}, xgmi {verb}; a row is {payload} bytes ({dtype}), on the wire {row - payload} more",
         _table(["rank", *_BYTE_COLUMNS.values()], rows, width, keys=1, total=True),
         width=width,
     )
@@ -151,12 +152,25 @@ def _line_rate(report: TokenReport, phase: Phase) -> list[str]:
     return lines
 
 
+def _unit(most_bytes: float) -> tuple[str, float]:
+    """The decimal unit that shows such an amount with a digit or more before the point, and its bytes."""
+    for unit, divisor in (("GB (10⁹ bytes)", 1e9), ("MB (10⁶ bytes)", 1e6)):
+        if most_bytes >= divisor:
+            return unit, divisor
+    return "kB (10³ bytes)", 1e3
+
+
 def _figures(rank: int, of: object, columns: dict[str, str], unit: float, decimals: int) -> list[str]:
     return [str(rank), *(f"{getattr(of, name) / unit:.{decimals}f}" for name in columns)]
 
 
 def _dtype_table(report: TokenReport, width: int) -> str:
     """World sums for every dtype, so that the effect of a smaller one is seen at once."""
+    received, algo = (
+        sum(getattr(one, name) for one in report.counts.ranks) * report.config.hidden * 2 * DEEPEP_FP8_FACTOR
+        for name in ("recv_tokens", "rdma_tokens_algo")
+    )
+    unit, divisor = _unit(received)
     rows = []
     for dtype in DTYPES:
         config = msgspec.structs.replace(report.config, dtype=dtype, combine_dtype=dtype)
@@ -169,16 +183,12 @@ def _dtype_table(report: TokenReport, width: int) -> str:
             for name in ("xgmi", "rdma_algo", "rdma_physical", "wire_sent")
         ]
         sums.append(sum(of.wire_sent for of in combine))
-        rows.append([*row, *(f"{value / 1e9:.3f}" for value in sums)])
-    xgmi, algo = (
-        sum(getattr(one, name) for one in report.counts.ranks) * report.config.hidden * 2 * DEEPEP_FP8_FACTOR
-        for name in ("recv_tokens", "rdma_tokens_algo")
-    )
+        rows.append([*row, *(f"{value / divisor:.3f}" for value in sums)])
     headings = ["dtype", "row B", "scales B", "xgmi", "algo", "phys", "wire", "combine wire"]
     return _block(
-        "all ranks, GB (10⁹ bytes) of one dispatch, and of combine what goes over the wire",
+        f"all ranks, {unit}, of one dispatch, and of combine what goes over the wire",
         _table(headings, rows, width, keys=1),
-        f"fp8 as DeepEP counts it (bf16 × {DEEPEP_FP8_FACTOR}): xgmi {xgmi / 1e9:.3f}, algo {algo / 1e9:.3f}",
+        f"fp8 as DeepEP counts it (bf16 × {DEEPEP_FP8_FACTOR}): xgmi {received / divisor:.3f}, algo {algo / divisor:.3f}",
         width=width,
     )
 

@@ -171,6 +171,17 @@ def test_text_tells_the_counts_and_their_sum() -> None:
     assert sum(map(int, whole[2:5])) == int(whole[1]), "own, same node and forwarded are all that is received"
 
 
+@pytest.mark.parametrize(
+    ("hidden", "unit", "bytes_"), [("64", "kB (10³ bytes)", 1e3), ("65536", "MB (10⁶ bytes)", 1e6)]
+)
+def test_amounts_are_shown_in_a_unit_that_leaves_digits(hidden: str, unit: str, bytes_: float) -> None:
+    arguments = ["--num-tokens", "32", "--hidden", hidden, "--num-experts", "16", "--num-topk", "2"]
+    text = run(*arguments).stdout
+    lines = [line.split() for line in text[text.index(f"dispatch, {unit}") :].splitlines()]
+    shown = next(line for line in lines if line[:1] == ["5"])[1]
+    assert shown == f"{data_of(*arguments)['ranks'][5]['dispatch']['xgmi_bytes'] / bytes_:.1f}"
+
+
 def test_one_node_shows_no_rdma_but_json_keeps_the_numbers() -> None:
     arguments = ["--num-tokens", "32", "--hidden", "64", "--num-experts", "16", "--num-topk", "2"]
     text = run(*arguments).stdout
