@@ -42,7 +42,7 @@ def summary_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
         {
             "phase": summary.phase,
             "which": which,
-            "rdma": _of(summary.rdma_algo_gbps, which, gbps, glyphs),
+            "rdma": _of(summary.rdma_algo_gbps if snapshot.crosses_nodes else None, which, gbps, glyphs),
             "xgmi": _of(summary.xgmi_gbps, which, gbps, glyphs),
             "latency": _of(summary.latency_us, which, micros, glyphs),
         }
@@ -66,11 +66,13 @@ def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
         return []
     judged = snapshot.arrivals_judged > 0
     rows = [_rank_row(rank, glyphs, judged=judged) for rank in snapshot.ranks]
+    if not snapshot.crosses_nodes:
+        rows = [{**row, "rdma": glyphs.missing} for row in rows]
     rows.append(
         {
             "rank": "all",
             "recv": tokens(snapshot.recv_tokens_total, glyphs),
-            "rdma": tokens(snapshot.rdma_tokens_algo_total, glyphs),
+            "rdma": tokens(snapshot.rdma_tokens_algo_total if snapshot.crosses_nodes else None, glyphs),
             "last": tokens(snapshot.arrivals_judged or None, glyphs),
         }
     )

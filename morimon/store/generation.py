@@ -115,7 +115,7 @@ class Generation:
         rdma = [row.rdma_tokens_algo for row in self.rows.values()]
         return _sum_if_known(recv), _sum_if_known(rdma)
 
-    def snapshots(self, config: JobConfig, *, crosses_nodes: bool) -> tuple[RankSnapshot, ...]:
+    def snapshots(self, config: JobConfig) -> tuple[RankSnapshot, ...]:
         """All rows by rank; only those whose version moved are built anew."""
         if self._late[0] != self.arrivals.judged:
             self._late = (self.arrivals.judged, self.arrivals.late_ranks())
@@ -128,7 +128,6 @@ class Generation:
                 built = self._built[rank] = row.snapshot(
                     gpu_per_node=config.gpu_per_node,
                     arrivals_us={phase: self.arrivals.arrival_us(phase, rank) for phase in PHASES},
-                    crosses_nodes=crosses_nodes,
                     last_to_arrive=self.arrivals.last_to_arrive[rank],
                     is_late=rank in late,
                 )

@@ -55,7 +55,7 @@ class PhaseRing:
         self._rdma_algo_gbps = rdma_algo_gbps
         self._columns = None
 
-    def figures(self, arrival_us: float | None, *, crosses_nodes: bool) -> PhaseFigures:
+    def figures(self, arrival_us: float | None) -> PhaseFigures:
         """The ring as values, with the arrival that others know of."""
         if not self._rounds:
             return PhaseFigures(arrival_us=arrival_us)
@@ -70,12 +70,12 @@ class PhaseRing:
             round=number,
             latency_us=latency_us,
             xgmi_gbps=xgmi_gbps,
-            rdma_algo_gbps=self._rdma_algo_gbps if crosses_nodes else None,
+            rdma_algo_gbps=self._rdma_algo_gbps,
             arrival_us=arrival_us,
             rounds=rounds,
             latencies_us=latencies,
             xgmi_series_gbps=series,
-            overall=self._tally.summary(crosses_nodes=crosses_nodes),
+            overall=self._tally.summary(),
         )
 
 
@@ -192,7 +192,6 @@ class RankRow:
         *,
         gpu_per_node: int | None,
         arrivals_us: dict[Phase, float | None],
-        crosses_nodes: bool,
         last_to_arrive: int,
         is_late: bool,
     ) -> RankSnapshot:
@@ -213,8 +212,8 @@ class RankRow:
             round=self._round,
             recv_tokens=self.recv_tokens,
             rdma_tokens_algo=self.rdma_tokens_algo,
-            dispatch=self._rings["dispatch"].figures(arrivals_us["dispatch"], crosses_nodes=crosses_nodes),
-            combine=self._rings["combine"].figures(arrivals_us["combine"], crosses_nodes=crosses_nodes),
+            dispatch=self._rings["dispatch"].figures(arrivals_us["dispatch"]),
+            combine=self._rings["combine"].figures(arrivals_us["combine"]),
             last_to_arrive=last_to_arrive,
             is_late=is_late,
             cpu_percent=sample.cpu_percent if sample else None,

@@ -134,7 +134,7 @@ class RunSnapshot:
     elapsed_s: float = 0.0
     config: JobConfig = field(default_factory=JobConfig)
     crosses_nodes: bool = True
-    """False where the configuration says one node: then no RDMA figure means anything, and none is given."""
+    """False where the configuration says one node: nothing crosses, and what is shown to people leaves RDMA figures out."""
     state: JobState | Outcome = "starting"
     exitcode: int | None = None
     failure: Failure | None = None

@@ -79,8 +79,8 @@ class PhaseTally:
         if rdma_algo_gbps is not None:
             self._rdma_algo_gbps.add(rdma_algo_gbps, rank, number)
 
-    def summary(self, *, crosses_nodes: bool) -> PhaseSummary | None:
-        """The phase so far, None before its first round; no RDMA figure where nothing crosses nodes."""
+    def summary(self) -> PhaseSummary | None:
+        """The phase so far, None before its first round."""
         latency = self._latency_us.spread()
         if latency is None:
             return None
@@ -89,5 +89,5 @@ class PhaseTally:
             rounds=self._latency_us.rounds,
             latency_us=latency,
             xgmi_gbps=self._xgmi_gbps.spread(),
-            rdma_algo_gbps=self._rdma_algo_gbps.spread() if crosses_nodes else None,
+            rdma_algo_gbps=self._rdma_algo_gbps.spread(),
         )
