@@ -1,6 +1,6 @@
 """Columns straight from the exporter's own layout: json.dump(indent=2), eight lines an event in one order of keys.
 
-The layout is checked, not assumed: every byte of a line that is no name or number must be the expected one, names and
+The layout is checked, not assumed: every byte that belongs to no name or number must be the expected one, names and
 numbers must be plain. Anything else raises `OtherLayoutError`, and the general reader takes the piece.
 Eight bytes are looked at together: `window` is the piece seen as overlapping little-endian 64-bit words.
 """
@@ -16,59 +16,121 @@ from morimon.trace.events import BEGIN, END, LARGEST_NS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from morimon.trace.events import Events, Names
+    from morimon.trace.events import Events
 
+    Bytes = NDArray[np.uint8]
     Words = NDArray[np.uint64]
     Places = NDArray[np.int64]
 
-OPEN, CAT, CLOSE = b"    {", b'      "cat": "gpu_kernel",', b"    },"
-NAME, PH, TS, PID, TID = (b'      "%s": ' % key for key in (b"name", b"ph", b"ts", b"pid", b"tid"))
-FIRST_EVENT = OPEN + b"\n" + NAME + b'"'
+FIRST_EVENT = b'{\n      "name": "'
+BEFORE_NAME = b"    " + FIRST_EVENT
+BETWEEN = b"\n    },\n" + BEFORE_NAME
+PH_BEFORE = b'",\n      "cat": "gpu_kernel",\n      "ph": "'
+BEFORE_TS = PH_BEFORE + b'?",\n      "ts": '
+BEFORE_PID, BEFORE_TID = b',\n      "pid": ', b',\n      "tid": '
+LINES = 8
 PAD = b" " * 8
 HIGH = np.uint64(0x8080808080808080)
 DECIMALS = 3
 UNIT = np.array([0, 100, 10, 1])
 LONGEST_NUMBER = 15
+MOST_NAMES = 256
 MIX = np.uint64(0x9E3779B97F4A7C15)
+ZEROS = np.array([0x3030303030303030 >> (8 * n) if n < 8 else 0 for n in range(9)], np.uint64)
+KEEP = np.array([((1 << 64) - 1) << (64 - 8 * n) & ((1 << 64) - 1) for n in range(9)], np.uint64)
 
 
 class OtherLayoutError(Exception):
     """The piece is not in this layout."""
 
 
-def read(piece: bytes, events: Events) -> None:
-    """Append the events of `piece`, which runs from an event's `{` to an event's `}`."""
-    text = b"".join((PAD, OPEN[:-1], piece, b",\n", PAD))
-    byte = np.frombuffer(text, np.uint8)
-    window = np.ndarray((byte.size - 7,), "<u8", text, strides=(1,))
-    newline = np.flatnonzero(byte == ord("\n"))
-    if newline.size % 8 or not newline.size:
-        raise OtherLayoutError
-    begin = np.empty_like(newline)
-    begin[0] = len(PAD)
-    begin[1:] = newline[:-1] + 1
-    lines = begin.reshape(-1, 8).T
-    ends = newline.reshape(-1, 8).T
-    for line, wanted in ((0, OPEN), (2, CAT), (7, CLOSE)):
-        _require((ends[line] - lines[line] == len(wanted)).all())
-        _expect(window, lines[line], wanted)
-    for line, key in ((1, NAME + b'"'), (3, PH + b'"'), (4, TS), (5, PID), (6, TID)):
-        _expect(window, lines[line], key)
-    _require((ends[3] - lines[3] == len(PH) + 4).all())
-    _expect(window, ends[3] - 2, b'",')
-    _expect(window, ends[1] - 2, b'",')
-    _expect(window, ends[4] - 1, b",")
-    _expect(window, ends[5] - 1, b",")
+class Layout:
+    """Reads pieces of one file; remembers the names that it met."""
 
-    ph = byte[lines[3] + len(PH) + 1]
-    begins = ph == ord("B")
-    _require((begins | (ph == ord("E"))).all())
-    ts_ns = _decimals(byte, window, lines[4] + len(TS), ends[4] - 1)
-    pid = _integers(byte, window, lines[5] + len(PID), ends[5] - 1)
-    tid = _integers(byte, window, lines[6] + len(TID), ends[6])
-    name = _names(byte, window, lines[1] + len(NAME) + 1, ends[1] - 2, events.names)
-    events.count += ph.size
-    events.add(np.where(begins, BEGIN, END).astype(np.int8), ts_ns, name, events.threads.of_arrays(pid, tid))
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._forget(0)
+
+    def read(self, piece: bytes) -> None:
+        """Append the events of `piece`, which runs from an event's `{` to an event's `}`."""
+        text = b"".join((PAD, BEFORE_NAME[: -len(FIRST_EVENT)], piece, b",\n", BEFORE_NAME, PAD))
+        byte = np.frombuffer(text, np.uint8)
+        window = np.ndarray((byte.size - 7,), "<u8", text, strides=(1,))
+        newline = np.flatnonzero(byte == ord("\n"))[:-1]
+        if newline.size % LINES or not newline.size:
+            raise OtherLayoutError
+        name_end = newline[1::LINES] - 2
+        ts_end, pid_end, tid_end = newline[4::LINES] - 1, newline[5::LINES] - 1, newline[6::LINES]
+        name_begin = np.empty_like(tid_end)
+        name_begin[0] = len(PAD) + len(BEFORE_NAME)
+        name_begin[1:] = tid_end[:-1] + len(BETWEEN)
+        _expect(window, name_begin[:1] - len(BEFORE_NAME), BEFORE_NAME)
+        _expect(window, tid_end, BETWEEN)
+        ph_at = name_end + len(PH_BEFORE)
+        _expect(window, name_end, PH_BEFORE)
+        _expect(window, ph_at + 1, BEFORE_TS[len(PH_BEFORE) + 1 :])
+        _expect(window, ts_end, BEFORE_PID)
+        _expect(window, pid_end, BEFORE_TID)
+        begins = byte[ph_at] == ord("B")
+        _require((begins | (byte[ph_at] == ord("E"))).all())
+
+        ts_ns = _decimals(byte, window, name_end + len(BEFORE_TS), ts_end)
+        pid = _integers(byte, window, ts_end + len(BEFORE_PID), pid_end)
+        tid = _integers(byte, window, pid_end + len(BEFORE_TID), tid_end)
+        name = self._names(text, window, name_begin, name_end)
+        kind = np.where(begins, np.int8(BEGIN), np.int8(END))
+        self._events.count += kind.size
+        self._events.add(kind, ts_ns, name, self._events.threads.of_arrays(pid, tid))
+
+    def _forget(self, words: int) -> None:
+        """Start a table of names, each seen as its last `words` × 8 bytes and those before it."""
+        self._hash, self._size = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        self._words: list[Words] = [np.zeros(0, np.uint64)] * words
+        self._code = np.zeros(0, np.int32)
+
+    def _names(self, text: bytes, window: Words, begin: Places, end: Places) -> NDArray[np.int32]:
+        """Codes of the texts; equal codes are proved word by word, the hash only finds the candidate.
+
+        Words are counted from the end; what a short name's words hold before it is BEFORE_NAME, the same for all.
+        """
+        size = end - begin
+        shortest, longest = int(size.min()), int(size.max())
+        _require(shortest >= 0)
+        if longest > 8 * len(self._words):
+            self._forget(-(-longest // 8))
+        _require(8 * len(self._words) <= shortest + len(BEFORE_NAME))
+        words = [window[end - 8 * (i + 1)] for i in range(len(self._words))]
+        mixed = size.astype(np.uint64)
+        for word in words:
+            mixed = (mixed ^ word) * MIX
+            mixed ^= mixed >> np.uint64(32)
+        while True:
+            found = np.minimum(np.searchsorted(self._hash, mixed), max(self._hash.size - 1, 0))
+            unknown = np.flatnonzero(self._hash[found] != mixed) if self._hash.size else np.arange(size.size)
+            if not unknown.size:
+                break
+            self._learn(text, int(unknown[0]), begin, end, mixed, words)
+        _require((self._size[found] == size).all())
+        _require(all((known[found] == word).all() for known, word in zip(self._words, words, strict=True)))
+        return self._code[found]
+
+    def _learn(
+        self, text: bytes, at: int, begin: Places, end: Places, mixed: Words, words: list[Words]
+    ) -> None:
+        """Enter the name of event `at` into the table."""
+        _require(self._code.size < MOST_NAMES)
+        try:
+            name = text[begin[at] : end[at]].decode("ascii")
+        except UnicodeDecodeError:
+            raise OtherLayoutError from None
+        _require(name.isprintable() and '"' not in name and "\\" not in name)
+        place = int(np.searchsorted(self._hash, mixed[at]))
+        self._hash = np.insert(self._hash, place, mixed[at])
+        self._size = np.insert(self._size, place, end[at] - begin[at])
+        self._words = [
+            np.insert(known, place, word[at]) for known, word in zip(self._words, words, strict=True)
+        ]
+        self._code = np.insert(self._code, place, self._events.names[name])
 
 
 def _require(holds: bool | np.bool_) -> None:
@@ -76,19 +138,11 @@ def _require(holds: bool | np.bool_) -> None:
         raise OtherLayoutError
 
 
-def _word(text: bytes) -> np.uint64:
-    word: np.uint64 = np.uint64(int.from_bytes(text, "little"))
-    return word
-
-
 def _expect(window: Words, at: Places, text: bytes) -> None:
-    """Every place of `at` must read `text`."""
-    if len(text) < 8:
-        mask = np.uint64((1 << 8 * len(text)) - 1)
-        _require((window[at] & mask == _word(text)).all())
-        return
+    """Every place of `at` must read `text`, which has at least eight bytes."""
     for i in [*range(0, len(text) - 8, 8), len(text) - 8]:
-        _require((window[at + i] == _word(text[i : i + 8])).all())
+        word = int.from_bytes(text[i : i + 8], "little")
+        _require((window[i:][at] == np.uint64(word)).all())
 
 
 def _digits(word: Words) -> NDArray[np.int64]:
@@ -101,19 +155,19 @@ def _digits(word: Words) -> NDArray[np.int64]:
     return word.astype(np.int64)
 
 
-ZEROS = np.array([0x3030303030303030 >> (8 * n) if n < 8 else 0 for n in range(9)], np.uint64)
-KEEP = np.array([((1 << 64) - 1) << (64 - 8 * n) & ((1 << 64) - 1) for n in range(9)], np.uint64)
-
-
 def _last8(window: Words, end: Places, size: Places) -> NDArray[np.int64]:
     """The value of the `size` (0 to 8) digits before `end`."""
     return _digits(window[end - 8] & KEEP[size] | ZEROS[size])
 
 
-def _integers(byte: NDArray[np.uint8], window: Words, begin: Places, end: Places) -> NDArray[np.int64]:
+def _integers(byte: Bytes, window: Words, begin: Places, end: Places) -> NDArray[np.int64]:
     size = end - begin
     longest = int(size.max())
     _require(int(size.min()) >= 1 and longest <= LONGEST_NUMBER)
+    if longest == 1:
+        digit = byte[begin].astype(np.int64) - ord("0")
+        _require(int(digit.min()) >= 0 and int(digit.max()) <= 9)
+        return digit
     _require(not ((byte[begin] == ord("0")) & (size > 1)).any())
     value = _last8(window, end, np.minimum(size, 8))
     if longest > 8:
@@ -121,7 +175,7 @@ def _integers(byte: NDArray[np.uint8], window: Words, begin: Places, end: Places
     return value
 
 
-def _decimals(byte: NDArray[np.uint8], window: Words, begin: Places, end: Places) -> NDArray[np.int64]:
+def _decimals(byte: Bytes, window: Words, begin: Places, end: Places) -> NDArray[np.int64]:
     """Numbers with at most DECIMALS decimals, in units of the last of them."""
     decimals = np.zeros(begin.size, np.int64)
     for n in range(1, DECIMALS + 1):
@@ -130,33 +184,3 @@ def _decimals(byte: NDArray[np.uint8], window: Words, begin: Places, end: Places
     _require(int(value.max()) < LARGEST_NS)
     result: NDArray[np.int64] = value + _last8(window, end, decimals) * UNIT[decimals]
     return result
-
-
-def _names(
-    byte: NDArray[np.uint8], window: Words, begin: Places, end: Places, names: Names
-) -> NDArray[np.int32]:
-    """Codes of the texts; equal codes are proved byte by byte, not by a hash alone."""
-    size = end - begin
-    _require(int(size.min()) >= 0)
-    words = []
-    mixed = size.astype(np.uint64)
-    for i in range(0, int(size.max()), 8):
-        left = np.clip(size - i, 0, 8)
-        word = window[np.minimum(begin + i, window.size - 1)] << ((8 - left) * 8 % 64).astype(np.uint64)
-        word[left == 0] = 0
-        words.append(word)
-        mixed = (mixed ^ word) * MIX
-        mixed ^= mixed >> np.uint64(29)
-    _, first, group = np.unique(mixed, return_index=True, return_inverse=True)
-    like = first[group]
-    _require((size == size[like]).all() and all((word == word[like]).all() for word in words))
-    codes = np.empty(first.size, np.int32)
-    for k, i in enumerate(first.tolist()):
-        text = byte[begin[i] : end[i]].tobytes()
-        try:
-            name = text.decode("ascii")
-        except UnicodeDecodeError:
-            raise OtherLayoutError from None
-        _require(name.isprintable() and '"' not in name and "\\" not in name)
-        codes[k] = names[name]
-    return codes[group]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from morimon.trace import layout
 from morimon.trace.events import COMPLETE, Damage, Events, kinds
+from morimon.trace.layout import FIRST_EVENT, Layout, OtherLayoutError
 from morimon.trace.model import NotATraceError, TraceError
 
 if TYPE_CHECKING:
@@ -206,14 +206,15 @@ def _tail(text: _Text, reading: Reading) -> bool:
 class _Reader:
     def __init__(self, reading: Reading, text: _Text) -> None:
         self._events, self._damage, self._text = reading.events, reading.damage, text
-        self._layout = True
+        self._layout: Layout | None = None
         self._slow: Careful | None = None
 
     def run(self) -> bool:
         """Read events up to the `]` of their array -> True, or to the end of the text -> False."""
         text = self._text
         text.drop(len(text.buffer) - len(text.buffer.lstrip(SPACE)))
-        self._layout = text.buffer.startswith(layout.FIRST_EVENT.lstrip())
+        if text.buffer.startswith(FIRST_EVENT):
+            self._layout = Layout(self._events)
         while True:
             if not text.ended and len(text.buffer) < PIECE:
                 text.more()
@@ -302,9 +303,9 @@ class _Reader:
         """Append the events of `piece`, `{…},…,{…}`; raise DecodeError, with nothing appended, if it is no JSON."""
         if self._layout:
             try:
-                layout.read(piece, self._events)
-            except layout.OtherLayoutError:
-                self._layout = False
+                self._layout.read(piece)
+            except OtherLayoutError:
+                self._layout = None
             else:
                 return
         array = b"[" + piece + b"]"

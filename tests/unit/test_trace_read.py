@@ -301,18 +301,18 @@ def test_the_quick_layout_gives_what_the_general_reader_gives(
 ) -> None:
     path = synth(tmp_path, kernel)
     taken: list[int] = []
-    quick = layout.read
+    quick = layout.Layout.read
 
-    def counted(piece: bytes, events: Events) -> None:
-        quick(piece, events)
+    def counted(self: layout.Layout, piece: bytes) -> None:
+        quick(self, piece)
         taken.append(len(piece))
 
     with monkeypatch.context() as patch:
-        patch.setattr(layout, "read", counted)
+        patch.setattr(layout.Layout, "read", counted)
         first = load(path)
     assert taken
     with monkeypatch.context() as patch:
-        patch.setattr(layout, "FIRST_EVENT", b"never")
+        patch.setattr(read, "FIRST_EVENT", b"never")
         second = load(path)
     assert spans(first) == spans(second) == brute(events_of(path))
     assert [s.name for s in first.slots] == [s.name for s in second.slots]
@@ -327,7 +327,7 @@ def quickly(*events: tuple[str, str, str, str, str], mangle: tuple[str, str] = (
         assert mangle[0] in text
         text = text.replace(*mangle, 1)
     found = Events()
-    layout.read(text.encode(), found)
+    layout.Layout(found).read(text.encode())
     return found
 
 
@@ -385,7 +385,7 @@ def test_the_layout_refuses_any_change_that_alters_an_event(data: st.DataObject)
     changed = text[:at] + data.draw(st.binary(max_size=2)) + text[at + data.draw(st.integers(0, 2)) :]
     found = Events()
     try:
-        layout.read(changed, found)
+        layout.Layout(found).read(changed)
     except layout.OtherLayoutError:
         return
     columns = found.columns()
