@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command line; exits the process."""
-    from morimon.cli.main import cli
+    try:
+        from morimon.cli.main import cli
 
-    cli()
+        cli()
+    except KeyboardInterrupt:  # before click listens
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from morimon import __version__
 
@@ -21,8 +25,40 @@ COMMANDS = {
 }
 
 
+USAGE, INTERRUPTED = 2, 130
+"""Exit codes, as in morimon.report.exits, which is not imported for `--help`."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands' names and summaries without importing them."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, and end the process; what cannot be used is told in one line."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(USAGE)
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx else "morimon"
+            message = " ".join(error.format_message().split())
+            click.echo(f"morimon: {message} `{command} --help` tells more.", err=True)
+            sys.exit(USAGE)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        sys.exit(0)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a newcomer meets them."""
