@@ -150,8 +150,8 @@ def _kernel(trace: Trace, bar: Bar, zero_ns: int, width: int) -> Iterator[str]:
     start, end = (bar.start_ns - zero_ns) / 1000, (bar.end_ns - zero_ns) / 1000
     idle = f"{bar.idle}/{bar.warps}" if bar.idle else ""
     parts = str(bar.fragments) if bar.fragments > 1 else ""
-    name = _clipped(slot.name, 36)
-    yield f"  {name:<36} {start:8.2f} {end:8.2f} {(bar.end_ns - bar.start_ns) / 1000:8.2f} {parts:>4} {idle:>9}".rstrip()
+    name = _cell(slot.name, 36)
+    yield f"  {name} {start:8.2f} {end:8.2f} {(bar.end_ns - bar.start_ns) / 1000:8.2f} {parts:>4} {idle:>9}".rstrip()
     if bar.fragments == 1:
         return
     if slot.sync:
@@ -178,7 +178,7 @@ def _slots(trace: Trace, rows: Sequence[SlotRow]) -> str:
         mean = sum(row.all.total_us for row in of_slot) / calls
         least, most = min(row.all.min_us for row in of_slot), max(row.all.max_us for row in of_slot)
         share = 100 * sum(row.all.share for row in of_slot)
-        line = f"  {_clipped(name, 36):<36} {calls:>7} {mean:>8.2f} {least:>8.2f} {most:>8.2f} {share:>5.1f}%"
+        line = f"  {_cell(name, 36)} {calls:>7} {mean:>8.2f} {least:>8.2f} {most:>8.2f} {share:>5.1f}%"
         table.append((mean, line))
     lines += [line for _, line in sorted(table, key=lambda entry: -entry[0])[:ROWS]]
     if len(table) > ROWS:
@@ -196,9 +196,9 @@ def _roles(trace: Trace, rows: Sequence[SlotRow], width: int) -> str:
         f"  {'slot':<12} {'role':<4} {'working':>7} {'idle':>6}" + "".join(f" {head:>8}" for head in heads),
     ]
     for row in rows[:ROWS]:
-        slot = _clipped(trace.slots[row.slot].short, 12)
+        slot = _cell(trace.slots[row.slot].short, 12)
         working = row.working.calls if row.working else 0
-        line = f"  {slot:<12} {ROLES[row.role]:<4} {working:>7} {row.idle or '':>6}"
+        line = f"  {slot} {ROLES[row.role]:<4} {working:>7} {row.idle or '':>6}"
         if row.working:
             line += "".join(f" {getattr(row.working, head + '_us'):>8.2f}" for head in heads)
         lines.append(line)
@@ -223,16 +223,20 @@ def _threads(trace: Trace) -> str:
             name = f"{trace.processes[int(trace.threads.process[thread])].label}, {name}"
         role = ROLES[int(trace.threads.role[thread])]
         lines.append(
-            f"  {_clipped(name, 16):<16} {role:<4} {table.calls[i]:>6} {table.total_us[i]:>10.2f}"
+            f"  {_cell(name, 16)} {role:<4} {table.calls[i]:>6} {table.total_us[i]:>10.2f}"
             f" {table.ratio[i]:>8.3f} {table.mean_us[i]:>8.2f} {table.p99_us[i]:>8.2f} {table.max_us[i]:>8.2f}"
             f"{' ◀' if table.outlier[i] else ''}"
         )
     return "\n".join(lines) + "\n"
 
 
-def _clipped(name: str, width: int) -> str:
-    name = safe(name)
-    return name if len(name) <= width else name[: width - 1] + "…"
+def _cell(name: str, width: int) -> str:
+    """A name in exactly `width` columns."""
+    if name.isascii() and name.isprintable():
+        return f"{name:<{width}}" if len(name) <= width else name[: width - 1] + "…"
+    from morimon.draw.text import padded
+
+    return padded(safe(name), width)
 
 
 def _count(number: int, what: str) -> str:

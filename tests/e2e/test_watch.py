@@ -27,6 +27,7 @@ SETTLE_S = 0.6
 DATA = Path(__file__).parents[1] / "data"
 V1 = (DATA / "traces" / "trace_rank_0_0821_170932.json").read_bytes()
 LL = (DATA / "traces" / "trace_rank_1_0821_171105.json").read_bytes()
+SYNTH = Path(__file__).parents[1] / "support" / "synth_trace.py"
 NAME = "trace_rank_3_0821_180000.json"
 MORIMON = (sys.executable, "-m", "morimon")
 
@@ -238,3 +239,28 @@ def test_without_a_watch_to_be_had_it_polls_and_says_so(tmp_path: Path) -> None:
     assert once.returncode == 0, once.stderr
     assert "polling every 1 s (inotify instance limit reached)" in once.stderr
     assert "iteration 2" in once.stdout
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*MORIMON, "watch", tmp_path / "missing"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "missing cannot be read: No such file or directory." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_signal_ends_it_also_while_a_trace_is_being_read(tmp_path: Path) -> None:
+    slow = tmp_path / NAME
+    subprocess.run([sys.executable, SYNTH, "--kernel", "intranode", "--warps", "400", slow], check=True)
+    watch = [*MORIMON, "watch", tmp_path]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 130

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from morimon.cli.trace import command
+from morimon.draw.text import cells
 from morimon.report.trace_text import DETAILED, as_text
 from morimon.trace.load import load
 
@@ -186,3 +187,18 @@ def test_no_case_gives_a_traceback(path: Path) -> None:
     done = run(path, "--json")
     assert done.exit_code == 0, done.output
     assert len(json.loads(done.stdout)) == 1
+
+
+def test_wide_and_odd_names_keep_columns_straight(tmp_path: Path) -> None:
+    names = ["plain", "調度カーネル", "tab\there", "esc\x1b[31mred"]
+    events = [
+        {"name": name, "ph": "X", "ts": 10 * place, "dur": 1, "pid": 0, "tid": 0}
+        for place, name in enumerate(names)
+    ]
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(events))
+    text = run(path).stdout
+    assert "\x1b" not in text
+    rows = text.split("parts     idle\n")[1].split("\n\n")[0].splitlines()
+    assert len(rows) == len(names)
+    assert {cells(row) for row in rows} == {cells(rows[0])}
