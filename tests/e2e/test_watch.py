@@ -256,8 +256,8 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_a_signal_ends_it_also_while_a_trace_is_being_read(tmp_path: Path) -> None:
     slow = tmp_path / NAME
-    subprocess.run([sys.executable, SYNTH, "--kernel", "intranode", "--warps", "400", slow], check=True)
-    watch = [*MORIMON, "watch", tmp_path]
+    subprocess.run([sys.executable, SYNTH, "--kernel", "intranode", "--warps", "200", slow], check=True)
+    watch = [*MORIMON, "watch", str(tmp_path)]
     with subprocess.Popen(watch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         process.stderr.readline()
