@@ -106,7 +106,7 @@ class Keeper:
         log = os.open(self.folder / "console.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         output = self.open_terminal(log) if terminal else log
         dumb = {"TERM": "dumb"} if terminal else {}
-        started = subprocess.Popen(
+        self.started = subprocess.Popen(  # kept: a Popen that is forgotten buries its process
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -115,7 +115,7 @@ class Keeper:
             start_new_session=True,
         )
         os.close(output)
-        self.agent = started.pid
+        self.agent = self.started.pid
         if self.stops:
             self.end_agent()
 
@@ -153,9 +153,9 @@ class Keeper:
                 return os.waitstatus_to_exitcode(status)
 
     def end_what_is_left(self) -> dict[int, dict[str, object]]:
-        """End the descendants that outlived the agent; who they were and what it took, by pid."""
+        """End the descendants that outlived the agent, patiently unless that was asked for twice; who they were, by pid."""
         left: dict[int, dict[str, object]] = {}
-        for signum in (signal.SIGTERM, signal.SIGKILL):
+        for signum in (signal.SIGTERM, signal.SIGKILL)[self.stops > 1 :]:
             deadline = time.monotonic() + LEFT_GRACE_S
             while reap() and time.monotonic() < deadline:
                 for pid in descendants():

@@ -214,6 +214,8 @@ def _check_script(spec: LaunchSpec) -> None:
     if spec.argv[0] == "-m":
         if len(spec.argv) < 2:
             raise LaunchError("-m needs the name of a module.")
+    elif {"--no-python", "--no_python", "--module", "-m"} & set(spec.torchrun_options):
+        return  # what follows is a program or a module, which torchrun finds
     elif not (spec.cwd / spec.argv[0]).is_file():
         raise LaunchError(f"There is no script {spec.argv[0]} in {spec.cwd}.")
 

@@ -1,6 +1,6 @@
 """The ranks' processes: found below the agent by what launchers put into their environment, sampled with all below them.
 
-A rank's process is the topmost one that carries the rank; what it starts (data loaders, compilers) counts with it. A
+A rank's process is the eldest one that carries the rank; what it starts (data loaders, compilers) counts with it. A
 process that carries no rank, because it was forked within the job, is told to us by its probe.
 """
 
@@ -91,14 +91,17 @@ class Processes:
         return None
 
     def find(self, t_ns: int) -> list[RankProcess]:
-        """Ranks that were not there at the last look."""
+        """Ranks that were not there at the last look.
+
+        An orphan that a rank left behind carries the rank too, and hangs below nobody who does: the eldest is the rank.
+        """
         self._refresh()
-        places = {process.pid: place for process, place in self._known.items()}
-        return [
-            self._take(process, place, t_ns)
-            for process, place in self._known.items()
-            if place and process not in self._ranks and places.get(_parent(process)) != place
-        ]
+        found = []
+        for process in sorted(self._known, key=psutil.Process.create_time):
+            place = self._known[process]
+            if place is not None and place not in self._ranks.values():
+                found.append(self._take(process, place, t_ns))
+        return found
 
     def sample(self, t_ns: int) -> list[ProcessSample]:
         """What each rank's process and all below it use now; CPU is over the time since the last sample."""
@@ -145,6 +148,8 @@ class Processes:
 
     def _take(self, process: psutil.Process, place: Place, t_ns: int) -> RankProcess:
         self._ranks[process] = place
+        with suppress(psutil.Error):
+            process.cpu_percent()  # from here on it is measured
         return RankProcess(
             t_ns=t_ns,
             rank=place.rank,

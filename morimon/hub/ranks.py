@@ -57,6 +57,10 @@ class Ranks:
         try:
             if self._processes is None:
                 self._processes = Processes(keeper_pid, agent_pid)
+                self._sampled_ns = (
+                    now_ns  # CPU is measured over a time: the first sample comes when some has passed
+                )
+                due_sample = False
             found = self._processes.find(now_ns)
         except psutil.Error:  # the job has just ended
             return

@@ -168,6 +168,10 @@ class Supervisor:
         self._server.close()
         self._ranks.close()
         now_ns = time.monotonic_ns()
+        self._tails.look(ended=True)
+        while events := self._tails.read(now_ns):
+            self._take_all(events)
+            self._recorder.flush(now_ns)
         self._take_all(self._tails.close(now_ns))
         if seen := self._job.exit:
             if seen.console_lost_bytes:

@@ -89,5 +89,4 @@ class Tails:
 
     def close(self, t_ns: int) -> list[LogEvent]:
         """Events of what is left, when the job is over."""
-        self.look(ended=True)
         return [event for tail in self._tails.values() for event in tail.close(t_ns)]

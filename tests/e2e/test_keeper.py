@@ -48,6 +48,16 @@ def test_it_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"console.log", "exit.json", "keeper.json"}
 
 
+def test_a_command_that_is_over_at_once(tmp_path: Path) -> None:
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        assert start(folder, "--", "false").communicate()[1] == b""
+        seen = RunFolder(folder).exit()
+        assert seen
+        assert seen.returncode == 1
+
+
 def test_output_that_finds_no_room_is_counted_and_the_job_goes_on(tmp_path: Path) -> None:
     (tmp_path / "console.log").symlink_to("/dev/full")
     run = start(tmp_path, "--terminal", "--", "sh", "-c", "head -c 300000 /dev/zero; exit 4")
