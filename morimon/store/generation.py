@@ -85,10 +85,15 @@ class Generation:
         return self.arrivals.entered(event.phase, event.round, event.rank, event.t_ns, expected)
 
     def done(self, event: PhaseDone) -> bool:
-        """A rank's figures; False for a log's repetition of what a probe tells, which is exact where the log rounds."""
+        """A rank's figures; False where nothing changed.
+
+        Of a log's repetition of what a probe tells, which is exact where the log rounds, only the claim is kept.
+        """
         told_by = self._told_by.get(event.phase)
-        if event.source == "log" and told_by == "probe":
-            return False
+        if event.source == "log":
+            claimed = self.row(event.rank).claim(event)
+            if told_by == "probe":
+                return claimed
         if event.source == "probe" and told_by == "log":
             self._start_over()
         self._told_by[event.phase] = event.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import deque
+from dataclasses import replace
 from math import nan
 
 from morimon.model.events import (
@@ -17,7 +18,7 @@ from morimon.model.events import (
     Tokens,
     Traffic,
 )
-from morimon.store.snapshot import PhaseFigures, RankSnapshot, RankState
+from morimon.store.snapshot import Claim, PhaseFigures, RankSnapshot, RankState
 from morimon.store.tally import PhaseTally
 
 ROUNDS_KEPT = 512
@@ -39,6 +40,7 @@ class PhaseRing:
         self._tally = PhaseTally(phase, open_rounds=0)
         self._rounds: deque[tuple[int, float, float | None]] = deque(maxlen=ROUNDS_KEPT)
         self._rdma_algo_gbps: float | None = None
+        self._is_printed = False
         self._columns: tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]] | None = None
 
     def add(
@@ -48,11 +50,14 @@ class PhaseRing:
         latency_us: float,
         xgmi_gbps: float | None,
         rdma_algo_gbps: float | None,
+        *,
+        is_printed: bool,
     ) -> None:
         """Append a round."""
         self._tally.add(rank, number, latency_us, xgmi_gbps, rdma_algo_gbps)
         self._rounds.append((number, latency_us, xgmi_gbps))
         self._rdma_algo_gbps = rdma_algo_gbps
+        self._is_printed = is_printed
         self._columns = None
 
     def figures(self, arrival_us: float | None) -> PhaseFigures:
@@ -76,6 +81,7 @@ class PhaseRing:
             latencies_us=latencies,
             xgmi_series_gbps=series,
             overall=self._tally.summary(),
+            is_printed=self._is_printed,
         )
 
 
@@ -102,6 +108,7 @@ class RankRow:
         self.rdma_tokens_algo: int | None = None
         self._tokens_from_probe = False
         self._rings = _empty_rings()
+        self._claims: dict[Phase, Claim] = {}
         self._sample: ProcessSample | None = None
         self._cpu: deque[float] = deque(maxlen=SAMPLES_KEPT)
         self._exit: RankExited | None = None
@@ -152,9 +159,25 @@ class RankRow:
         self._phase, self._round = event.phase, event.round
         if event.round < 0:
             return
-        self._rings[event.phase].add(self.rank, event.round, event.latency_us, xgmi_gbps, rdma_algo_gbps)
+        self._rings[event.phase].add(
+            self.rank,
+            event.round,
+            event.latency_us,
+            xgmi_gbps,
+            rdma_algo_gbps,
+            is_printed=event.source == "log",
+        )
         if event.recv_tokens is not None:
             self.told_tokens(event.recv_tokens, event.rdma_tokens_algo, probe=event.source == "probe")
+
+    def claim(self, event: PhaseDone) -> bool:
+        """It (or rank 0 for it) printed figures; False where no bandwidth of a counted round is among them."""
+        if event.round < 0 or (event.xgmi_gbps is None and event.rdma_algo_gbps is None):
+            return False
+        self._claims[event.phase] = Claim(
+            event.round, event.latency_us, event.xgmi_gbps, event.rdma_algo_gbps
+        )
+        return True
 
     def tokens(self, event: Tokens) -> None:
         """Its token counts."""
@@ -199,6 +222,10 @@ class RankRow:
         node = self._node
         if node is None and gpu_per_node:
             node = self.rank // gpu_per_node
+        figures = {
+            phase: replace(ring.figures(arrivals_us[phase]), claimed=self._claims.get(phase))
+            for phase, ring in self._rings.items()
+        }
         sample, gone, traffic = self._sample, self._exit, self._traffic
         return RankSnapshot(
             rank=self.rank,
@@ -212,8 +239,8 @@ class RankRow:
             round=self._round,
             recv_tokens=self.recv_tokens,
             rdma_tokens_algo=self.rdma_tokens_algo,
-            dispatch=self._rings["dispatch"].figures(arrivals_us["dispatch"]),
-            combine=self._rings["combine"].figures(arrivals_us["combine"]),
+            dispatch=figures["dispatch"],
+            combine=figures["combine"],
             last_to_arrive=last_to_arrive,
             is_late=is_late,
             cpu_percent=sample.cpu_percent if sample else None,

@@ -43,6 +43,16 @@ class PhaseSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Bandwidths that the job printed for one rank, newest round; one that it left out is None."""
+
+    round: int
+    latency_us: float
+    xgmi_gbps: float | None = None
+    rdma_algo_gbps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseFigures:
     """One rank's newest figures of a phase, with the rounds before them (oldest first, newest last)."""
 
@@ -58,6 +68,9 @@ class PhaseFigures:
     """As long as `rounds`, NaN where a round's is unknown; empty where none is known."""
     overall: PhaseSummary | None = None
     """This rank alone over all its rounds, also those that have left the series above."""
+    claimed: Claim | None = None
+    is_printed: bool = False
+    """The newest round is known from what the job printed alone: its bandwidths are claims, not computed from bytes."""
 
 
 @dataclass(frozen=True, slots=True)

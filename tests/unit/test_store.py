@@ -37,7 +37,7 @@ from morimon.model.events import (
 from morimon.store import rank as rank_module
 from morimon.store import store as store_module
 from morimon.store import tally as tally_module
-from morimon.store.snapshot import RankSnapshot, RunSnapshot
+from morimon.store.snapshot import Claim, RankSnapshot, RunSnapshot
 from morimon.store.store import Store
 from tests.support.records import Plan, make_record
 
@@ -278,6 +278,27 @@ def test_the_probe_is_believed_before_the_log() -> None:
         assert summary.latency_us.average == 1040.7
     tokens = [Tokens(t_ns=0, rank=0, recv_tokens=7), Tokens(t_ns=0, rank=0, recv_tokens=8, source="log")]
     assert stored(tokens).snapshot().recv_tokens_total == 7
+
+
+def test_what_the_job_printed_is_kept_apart_from_what_its_bytes_say() -> None:
+    printed = done(0, 3, 1040.0, source="log", xgmi_gbps=362.0, rdma_algo_gbps=111.0)
+    log_alone = stored([printed]).snapshot().ranks[0].dispatch
+    assert log_alone.is_printed
+    assert log_alone.claimed == Claim(3, 1040.0, 362.0, 111.0)
+    store = stored([done(0, 3, 1040.7, bytes=379_215_872, rdma_bytes=117_024_768)])
+    before = store.version
+    store.apply(printed)
+    assert store.version > before
+    both = store.snapshot().ranks[0].dispatch
+    assert not both.is_printed
+    assert both.claimed == log_alone.claimed
+    assert both.rdma_algo_gbps == pytest.approx(117_024_768 / 1040.7e3)
+    assert both.rounds == (3,)
+
+
+def test_warm_up_rounds_and_durations_alone_claim_nothing() -> None:
+    events = [done(0, -1, 9.0, source="log", xgmi_gbps=9.0), done(0, 1, 9.0, source="log")]
+    assert stored(events).snapshot().ranks[0].dispatch.claimed is None
 
 
 def test_totals_need_every_rank() -> None:
