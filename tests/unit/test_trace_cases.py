@@ -12,6 +12,7 @@ import zstandard
 from morimon.trace.lanes import rows, timeline
 from morimon.trace.load import load
 from morimon.trace.model import TraceError
+from morimon.trace.stats import slot_table, thread_table
 from morimon.trace.summary import summary
 from tests.support.traces import DATA, FIRST, Event, event, events_of, file_of, plain_summary, span, synth
 
@@ -219,6 +220,8 @@ def test_row_17_no_events(tmp_path: Path) -> None:
     assert (len(trace.spans), trace.iterations, kinds(trace)) == (0, (), ["empty"])
     assert "no events" in trace.warnings[0]
     assert summary(trace)["iterations"] == []
+    assert thread_table(trace).by_slot_us.shape == (0, 0)
+    assert slot_table(trace) == ()
 
 
 def test_row_18_a_span_without_length(tmp_path: Path) -> None:
