@@ -203,7 +203,7 @@ class Keeper:
             self.copier.join(1.0)
         ended = {
             "returncode": code,
-            "signal": signal.Signals(-code).name if code < 0 else None,
+            "signal": signal_name(-code) if code < 0 else None,
             "stops": self.stops,
             "left": list(left.values())[:LEFT_NAMED],
             "left_count": len(left),
@@ -216,6 +216,14 @@ class Keeper:
 def identity(pid: int) -> dict[str, int]:
     """A pid with its start time (a zombie still has one)."""
     return {"pid": pid, "start": int(stat_fields(pid)[19])}
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; most real-time signals have a number alone."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def name_of(pid: int) -> str:

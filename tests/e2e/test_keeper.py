@@ -58,6 +58,14 @@ def test_a_command_that_is_over_at_once(tmp_path: Path) -> None:
         assert seen.returncode == 1
 
 
+@pytest.mark.parametrize(("number", "name"), [(11, "SIGSEGV"), (40, "signal 40")])
+def test_the_signal_that_ended_the_command(tmp_path: Path, number: int, name: str) -> None:
+    start(tmp_path, "--", "sh", "-c", f"kill -{number} $$").communicate()
+    seen = RunFolder(tmp_path).exit()
+    assert seen
+    assert (seen.returncode, seen.signal) == (-number, name)
+
+
 def test_output_that_finds_no_room_is_counted_and_the_job_goes_on(tmp_path: Path) -> None:
     (tmp_path / "console.log").symlink_to("/dev/full")
     run = start(tmp_path, "--terminal", "--", "sh", "-c", "head -c 300000 /dev/zero; exit 4")
