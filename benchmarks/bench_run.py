@@ -19,7 +19,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,20 +66,18 @@ class CpuUse:
         reader = RecordReader(folder.events_path)
         hubs = [event.pid for event in reader.read() if isinstance(event, HubStarted)]
         reader.close()
-        try:
+        with suppress(psutil.NoSuchProcess):  # the run has just ended
             keeper = psutil.Process(owners.keeper.pid)
-            self.keeper[keeper.pid] = seconds(keeper)
-            for process in keeper.children(recursive=True):
-                self.job[process.pid] = seconds(process)
-            for hub in hubs:
-                self.hub[hub] = seconds(psutil.Process(hub))
-        except psutil.NoSuchProcess:
-            return  # the run has just ended
+            note_seconds(self.hub, map(psutil.Process, hubs))
+            note_seconds(self.keeper, [keeper])
+            note_seconds(self.job, keeper.children(recursive=True))
 
 
-def seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
+def note_seconds(used: dict[int, float], processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used[process.pid] = times.user + times.system
 
 
 def wall_s(command: Sequence[str]) -> float:

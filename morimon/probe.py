@@ -14,7 +14,8 @@ tenth of a microsecond where MORIMON_SOCKET is not set. What cannot be sent is d
 sent as soon as possible; only what was under way when a listener dies is lost without a count. A lost connection is
 tried again at most every 0.1 s, later every 5 s, for as long as the job lives, since a listener may come back at any
 time; between two attempts a call only reads the clock. After a fork the child opens a connection of its own. A probe
-may be shared by threads: a lock is held for one non-blocking send.
+may be shared by threads: a lock is held for one non-blocking send. A signal handler may use it too, even where it
+interrupts a call; only the counts can then be off by one.
 
 Figures are plain or numpy numbers. A GPU tensor is refused (and counted), because reading it would wait for the
 device. The lines on the socket are described in docs/protocol.md, for programs that are not written in Python.
@@ -259,10 +260,10 @@ class Probe:
         if self._rest and not self._put(connection, self._rest):
             return False
         while self._untold and not self._rest:
-            reason, count = next(iter(self._untold.items()))
+            reason, count = self._untold.popitem()
             if not self._put(connection, _line({"ev": "dropped", "count": count, "reason": reason})):
+                self._untold[reason] = count
                 return False
-            del self._untold[reason]
         return not self._rest
 
     def _put(self, connection: socket.socket, line: bytes) -> bool:
