@@ -10,7 +10,6 @@ from __future__ import annotations
 import msgspec
 
 from morimon.ep.config import EpConfig
-from morimon.ep.counts import RankCounts
 from morimon.ep.volume import PhaseBytes
 
 _DTYPE_MISCOUNT = 0.5  # fp8 rows counted as bf16 show twice the bytes that move
@@ -50,10 +49,9 @@ def algo_counted(num_nodes: int) -> Counted:
     return Counted((num_nodes - 1) / num_nodes, "the local node is counted (algo); physical is")
 
 
-def xgmi_counted(counts: RankCounts) -> Counted:
+def xgmi_counted(recv_tokens: int, recv_tokens_own: int) -> Counted:
     """XGMI/NVL includes the rank's own tokens."""
-    crossing = counts.recv_tokens - counts.recv_tokens_own
-    share = crossing / counts.recv_tokens if counts.recv_tokens else 0.0
+    share = (recv_tokens - recv_tokens_own) / recv_tokens if recv_tokens else 0.0
     return Counted(share, "the rank's own tokens are counted; without them it is")
 
 

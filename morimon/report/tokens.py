@@ -71,7 +71,7 @@ class TokenReport(msgspec.Struct, frozen=True, kw_only=True):
                 line = self.xgmi_line_gbps if claim == "xgmi_gbps" else self.rdma_line_gbps
                 if line is not None:
                     counted = {
-                        "xgmi_gbps": xgmi_counted(one),
+                        "xgmi_gbps": xgmi_counted(one.recv_tokens, one.recv_tokens_own),
                         "rdma_algo_gbps": algo_counted(self.config.num_nodes),
                     }.get(claim, ALL_CROSSES)
                     verdict = judge(getattr(figures, claim), line, counted)

@@ -159,7 +159,7 @@ def test_more_than_the_line_carries_is_impossible_for_a_reason(
 
 def test_tokens_of_the_rank_itself_cross_no_link() -> None:
     counts = msgspec.structs.replace(counted(1000, 0, 0, 0, 0), recv_tokens_own=100)
-    verdict = judge(400, 380, xgmi_counted(counts))
+    verdict = judge(400, 380, xgmi_counted(counts.recv_tokens, counts.recv_tokens_own))
     assert verdict.reason == (
         "400.0 GB/s claimed > 380 GB/s line: the rank's own tokens are counted; without them it is 360.0."
     )
