@@ -24,7 +24,11 @@ def screen_bindings() -> list[BindingType]:
     """One binding a screen: its number."""
     return [
         Binding(
-            screen.key, f"open_screen('{screen.name}')", screen.title, show=False, id=f"screen.{screen.name}"
+            screen.key,
+            f"app.open_screen('{screen.name}')",
+            screen.title,
+            show=False,
+            id=f"screen.{screen.name}",
         )
         for screen in SCREENS
     ]
@@ -42,7 +46,7 @@ def key_line(
     for screen in screens:
         role: Role = "selected" if screen.name == current else "text"
         title = [Run(" "), Run(screen.key, "key"), Run(f" {screen.title} ", role)]
-        parts.append((title, f"open_screen('{screen.name}')"))
+        parts.append((title, f"app.open_screen('{screen.name}')"))
     shown_keys = sorted((key for key in keys if key.rank), key=lambda key: key.rank)
     move = next((key for key in keys if key.id == "up"), None)
     tail: list[tuple[list[Run], str]] = []

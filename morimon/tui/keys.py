@@ -1,6 +1,6 @@
 """The one list of keys: bindings, the key line, the help screen, the palette and the settings file all read it.
 
-A scope is "app" (everywhere), "move" (whatever has rows), "replay", or the name of a screen. Ids are stable: the
+A scope is "app" (everywhere), "view" (whatever shows rows), "replay", or the name of a screen. Ids are stable: the
 settings file refers to them.
 """
 
@@ -30,24 +30,31 @@ class Key:
 
 SCOPES: dict[str, tuple[Key, ...]] = {
     "app": (
-        Key("help", "?,f1", "help", "help", "Show all keys of this screen.", 1),
-        Key("quit", "q,ctrl+c", "quit_viewer", "quit", "Leave; a job that runs may go on or be stopped.", 2),
-        Key("pause", "space", "pause", "pause", "Freeze the view; collecting goes on behind it.", 4),
-        Key("filter", "/", "filter", "filter", "Filter or search what this screen shows.", 3),
-        Key("next_screen", "tab", "next_screen(1)", "", "Go to the next screen."),
-        Key("previous_screen", "shift+tab", "next_screen(-1)", "", "Go to the previous screen."),
-        Key("back", "escape", "back", "", "Clear the filter, or close what is open."),
-        Key("copy", "y", "copy", "copy", "Copy the selected text, or the row under the cursor.", 9),
+        Key("help", "?,f1", "app.help", "help", "Show all keys of this screen.", 1),
+        Key(
+            "quit",
+            "q,ctrl+c",
+            "app.quit_viewer",
+            "quit",
+            "Leave; a job that runs may go on or be stopped.",
+            2,
+        ),
+        Key("pause", "space", "app.pause", "pause", "Freeze the view; collecting goes on behind it.", 4),
+        Key("next_screen", "tab", "app.next_screen(1)", "", "Go to the next screen."),
+        Key("previous_screen", "shift+tab", "app.next_screen(-1)", "", "Go to the previous screen."),
+        Key("copy", "y", "app.copy", "copy", "Copy the selected text, or the row under the cursor.", 9),
         Key(
             "export", "e", "export", "export", "Write the visible table to a file: CSV, JSON or Markdown.", 8
         ),
-        Key("screenshot", "P", "capture", "", "Write this screen to files, as SVG and as plain text."),
-        Key("theme", "t", "next_theme", "", "Take the next theme."),
-        Key("palette", "ctrl+p", "command_palette", "", "Search all commands by name."),
-        Key("suspend", "ctrl+z", "suspend_process", "", "Put morimon aside; `fg` brings it back."),
-        Key("redraw", "ctrl+l", "redraw", "", "Paint the whole screen anew."),
+        Key("screenshot", "P", "app.capture", "", "Write this screen to files, as SVG and as plain text."),
+        Key("theme", "t", "app.next_theme", "", "Take the next theme."),
+        Key("palette", "ctrl+p", "app.command_palette", "", "Search all commands by name."),
+        Key("suspend", "ctrl+z", "app.suspend_process", "", "Put morimon aside; `fg` brings it back."),
+        Key("redraw", "ctrl+l", "app.redraw", "", "Paint the whole screen anew."),
     ),
-    "move": (
+    "view": (
+        Key("filter", "/", "filter", "filter", "Filter or search what this screen shows.", 3),
+        Key("back", "escape", "back", "", "Clear the filter, or close what is open."),
         Key("up", "up,k", "move(-1)", "", "One row up."),
         Key("down", "down,j", "move(1)", "", "One row down."),
         Key("page_up", "pageup,ctrl+b", "move_page(-1)", "", "One page up."),
@@ -56,16 +63,16 @@ SCOPES: dict[str, tuple[Key, ...]] = {
         Key("last", "end,G", "move_to(-1)", "", "To the last row."),
     ),
     "replay": (
-        Key("replay.slower", "<", "replay_speed(0.5)", "slower", "Play at half the speed.", 6),
-        Key("replay.faster", ">", "replay_speed(2.0)", "faster", "Play at twice the speed.", 6),
-        Key("replay.step_back", "comma", "replay_step(-1)", "", "One round back, and pause."),
-        Key("replay.step", ".", "replay_step(1)", "step", "One round on, and pause.", 7),
-        Key("replay.back", "shift+left,H", "replay_seek(-10)", "", "Ten seconds back."),
-        Key("replay.on", "shift+right,L", "replay_seek(10)", "", "Ten seconds on."),
+        Key("replay.slower", "<", "app.replay_speed(0.5)", "slower", "Play at half the speed.", 6),
+        Key("replay.faster", ">", "app.replay_speed(2.0)", "faster", "Play at twice the speed.", 6),
+        Key("replay.step_back", "comma", "app.replay_step(-1)", "", "One round back, and pause."),
+        Key("replay.step", ".", "app.replay_step(1)", "step", "One round on, and pause.", 7),
+        Key("replay.back", "shift+left,H", "app.replay_seek(-10)", "", "Ten seconds back."),
+        Key("replay.on", "shift+right,L", "app.replay_seek(10)", "", "Ten seconds on."),
         Key(
             "replay.goto",
             ":",
-            "replay_goto",
+            "app.replay_goto",
             "go to",
             "Go to a time (1:30), a share (45%) or a round (#12).",
             6,
@@ -136,7 +143,7 @@ def check_keymap(remapped: Mapping[str, str]) -> None:
             raise KeymapError(f"[keys] {name}: empty key in {keys!r} (a comma is called `comma`)")
     for scope in SCOPES:
         taken: dict[str, str] = {}
-        for key in keys_of({"app": 0, "move": 0, "replay": 0, scope: 0}, remapped):
+        for key in keys_of({"app": 0, "view": 0, "replay": 0, scope: 0}, remapped):
             for part in key.keys.split(","):
                 if part in taken:
                     raise KeymapError(f"[keys] {part} would mean both {taken[part]} and {key.id}")

@@ -43,10 +43,10 @@ class ReplayActions(App[int], inherit_bindings=False):
             self.source.seek(self.source.position_s + seconds)
             self.tick()
 
-    def action_replay_goto(self) -> None:
+    async def action_replay_goto(self) -> None:
         """Ask where to go."""
         if isinstance(self.source, ReplaySource) and isinstance(self.screen, DataScreen):
-            self.screen.ask("goto", "", "1:30   45%   #12 (a round)")
+            await self.screen.ask("goto", "", "1:30   45%   #12 (a round)")
 
     def entered(self, purpose: str, text: str) -> str | None:
         """What was typed into a prompt that is not a screen's own; a sentence where it means nothing."""

@@ -41,7 +41,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     """Shows one run. `snapshot` is what screens read: the newest, or the one that pausing froze."""
 
     TITLE = "morimon"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app"), *screen_bindings()]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app", "replay"), *screen_bindings()]
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
     def __init__(self, source: Source, folder: Path, mode: Mode, options: Options, glyphs: Glyphs) -> None:
@@ -89,7 +89,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     def scopes_of(self, screen: str) -> tuple[str, ...]:
         """The scopes whose keys mean something on this screen now."""
         replay = ("replay",) if isinstance(self.source, ReplaySource) else ()
-        return (screen, *replay, "move", "app")
+        return (screen, *replay, "view", "app")
 
     # Life.
 
@@ -181,7 +181,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     def action_help(self) -> None:
         """Show all keys of the screen in sight."""
-        names = {"app": "Everywhere", "move": "Moving", "replay": "Replay"} | {
+        names = {"app": "Everywhere", "view": "Moving and choosing", "replay": "Replay"} | {
             s.name: s.title for s in SCREENS
         }
         scopes = self.scopes_of(self.current_mode)

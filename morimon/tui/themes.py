@@ -22,7 +22,7 @@ import msgspec
 from rich.errors import StyleSyntaxError
 from rich.style import Style
 from textual.color import Color, ColorParseError
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from morimon.draw.line import Role
 
@@ -159,5 +159,6 @@ def read_theme(path: Path, known: Mapping[str, Palette]) -> Palette:
     base = {name: value for name in file.base.__struct_fields__ if (value := getattr(file.base, name))}
     if bad := next((name for name, value in base.items() if not _is_color(value)), None):
         raise ThemeError(f"theme {path}: [base] {bad}: {base[bad]!r} is no colour, e.g. #1c2230 or ansi_blue")
-    textual = Theme(name=f"morimon-{path.stem}", dark=file.dark, ansi=file.ansi, **base)
+    own = BUILTIN_THEMES["ansi-dark" if file.dark else "ansi-light"].variables if file.ansi else {}
+    textual = Theme(name=f"morimon-{path.stem}", dark=file.dark, ansi=file.ansi, variables=dict(own), **base)
     return Palette(path.stem, textual, styles, path)

@@ -61,17 +61,11 @@ class RanksState:
 
 
 def worst_rank(snapshot: RunSnapshot) -> int | None:
-    """The rank to look at first: the one that failed, else the straggler, else the last to arrive now."""
+    """The rank to look at first: the one that failed, else the one that is late; None where all is well."""
     if snapshot.failure is not None and snapshot.failure.rank is not None:
         return snapshot.failure.rank
-    if snapshot.straggler is not None:
-        return snapshot.straggler.rank
-    arrived = [
-        (rank.dispatch.arrival_us, rank.rank)
-        for rank in snapshot.ranks
-        if rank.dispatch.arrival_us is not None
-    ]
-    return max(arrived)[1] if arrived else None
+    late = snapshot.straggler
+    return late.rank if late is not None and late.is_late else None
 
 
 def chosen_ranks(snapshot: RunSnapshot, state: RanksState) -> list[RankSnapshot]:

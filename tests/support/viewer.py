@@ -90,6 +90,12 @@ def screen_text(app: MorimonApp) -> str:
     return app.screen.query_one(LinesView).text()
 
 
+def full_paint(app: MorimonApp) -> str:
+    """What the terminal is sent for the whole screen."""
+    update: Any = app.screen._compositor.render_update(full=True)
+    return str(update.render_segments(app.console))
+
+
 class RenderCount:
     """Counts calls of `render_line` while it is open."""
 

@@ -30,7 +30,7 @@ LEAST_WIDTH, LEAST_HEIGHT = 60, 15
 
 
 class DataScreen(Screen[None], inherit_bindings=False):
-    """A screen of one page. Subclasses give NAME and `page`, and BINDINGS by `bindings_of("move", "replay", NAME)`."""
+    """A screen of one page. Subclasses give NAME and `page`, and BINDINGS by `bindings_of("view", NAME)`."""
 
     NAME: ClassVar[str] = ""
     FILTER_HINT: ClassVar[str] = ""
@@ -161,17 +161,17 @@ class DataScreen(Screen[None], inherit_bindings=False):
 
     # Typing.
 
-    def ask(self, purpose: str, value: str, hint: str) -> None:
-        """Open the prompt; what is typed comes back by `typed` and `entered`."""
-        self.query(Prompt).remove()
+    async def ask(self, purpose: str, value: str, hint: str) -> None:
+        """Open the prompt; it has the keys when this returns, so that what is typed at once is not lost."""
+        await self.query(Prompt).remove()
         prompt = Prompt(purpose, value, hint)
-        self.mount(prompt)
-        prompt.focus()
+        await self.mount(prompt)
+        self.set_focus(prompt)
 
-    def action_filter(self) -> None:
+    async def action_filter(self) -> None:
         """Ask for a filter."""
         if self.FILTER_HINT:
-            self.ask("filter", self.filter_text(), self.FILTER_HINT)
+            await self.ask("filter", self.filter_text(), self.FILTER_HINT)
 
     def action_back(self) -> None:
         """Clear the filter."""

@@ -83,7 +83,7 @@ class ChoiceDialog(ModalScreen[str]):
 class HelpScreen(ModalScreen[None], inherit_bindings=False):
     """All keys that mean something on the screen below, made from the registry."""
 
-    BINDINGS = bindings_of("move")
+    BINDINGS = bindings_of("view")
     CSS = "HelpScreen { background: $background; }"
 
     def __init__(

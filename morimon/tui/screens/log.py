@@ -23,7 +23,7 @@ class LogScreen(DataScreen):
 
     NAME = "log"
     FILTER_HINT = "text to find"
-    BINDINGS = bindings_of("move", "replay", "log")
+    BINDINGS = bindings_of("view", "log")
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,10 +96,10 @@ class LogScreen(DataScreen):
         """Long lines: move sideways."""
         self._choose(replace(self.state, pan=max(self.state.pan + cells, 0)))
 
-    def action_match(self, by: int) -> None:
+    async def action_match(self, by: int) -> None:
         """To the next line that holds the searched text."""
         if not self.state.search:
-            self.action_filter()
+            await self.action_filter()
             return
         find, until = matcher(self.state.search), time.monotonic() + SEARCH_S
         row = self.state.cursor + by

@@ -18,7 +18,7 @@ class RanksScreen(RankTableScreen):
 
     NAME = "ranks"
     SORTS = tuple(FIELDS)
-    BINDINGS = bindings_of("move", "replay", "ranks")
+    BINDINGS = bindings_of("view", "ranks")
 
     def __init__(self) -> None:
         super().__init__()

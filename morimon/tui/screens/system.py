@@ -15,7 +15,7 @@ class SystemScreen(RankTableScreen):
 
     NAME = "system"
     SORTS = SORTS
-    BINDINGS = bindings_of("move", "replay", "system")
+    BINDINGS = bindings_of("view", "system")
 
     def __init__(self) -> None:
         super().__init__()
