@@ -80,6 +80,7 @@ class Processes:
             self._root = self._agent
         self._known: dict[psutil.Process, Place | None] = {}
         """Every live process below the agent and the rank that its environment names."""
+        self._seen: set[int] = set()
         self._ranks: dict[psutil.Process, Place] = {}
 
     def claim(self, pid: int, place: Place, t_ns: int) -> RankProcess | None:
@@ -133,18 +134,32 @@ class Processes:
         ]
 
     def _refresh(self) -> None:
-        known, now_s = self._known, time.time()
-        self._known = {}
-        seen = {process: process for process in known}  # the objects that remember CPU times
+        """Take up what is new below the root, forget what is gone.
+
+        Only pids that are new are looked at: what hangs below a subreaper never leaves, and nothing joins later.
+        """
         if not self._root.is_running():
             self._root = self._agent
-        for found in self._root.children(recursive=True):
-            process = seen.get(found, found)
-            place = known.get(process)
-            if place is None and (process not in known or now_s - process.create_time() < _YOUNG_S):
+        pids = set(psutil.pids())
+        parents: dict[psutil.Process, int] = {}
+        new = pids - self._seen
+        for pid in new:
+            with suppress(psutil.Error):
+                process = psutil.Process(pid)
+                parents[process] = process.ppid()
+        self._seen = pids
+        self._known = {process: place for process, place in self._known.items() if process.pid in pids}
+        below = {self._root.pid, *(process.pid for process in self._known)}
+        while found := [process for process, parent in parents.items() if parent in below]:
+            for process in found:
+                del parents[process]
+                self._known[process] = None
+                below.add(process.pid)
+        now_s = time.time()
+        for process, place in self._known.items():
+            if place is None and (process.pid in new or now_s - process.create_time() < _YOUNG_S):
                 with suppress(psutil.Error):
-                    place = place_of(process.environ(), self._agent_environ)
-            self._known[process] = place
+                    self._known[process] = place_of(process.environ(), self._agent_environ)
 
     def _take(self, process: psutil.Process, place: Place, t_ns: int) -> RankProcess:
         self._ranks[process] = place
