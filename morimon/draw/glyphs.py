@@ -48,6 +48,13 @@ class Glyphs:
     cursor: str
     series: str
     """Points of the first, second, third curve of a graph where braille is not to be had; empty: braille is."""
+    lane: str
+    """Something open, something interrupted, and the two ends of what is open (on UTF-8 terminals its colour shows
+    them)."""
+    ruler: str
+    """Line, tick, measured stretch, its two ends."""
+    region: str
+    """Left end, line and right end of a stretch that has a name."""
 
 
 UNICODE = Glyphs(
@@ -80,6 +87,9 @@ UNICODE = Glyphs(
     left_right="←→",
     cursor="▌",
     series="",
+    lane="█─██",
+    ruler="─┴━┷┷",
+    region="└─┘",
 )
 
 ASCII = Glyphs(
@@ -112,6 +122,9 @@ ASCII = Glyphs(
     left_right="<>",
     cursor="|",
     series="*+.",
+    lane="=-[]",
+    ruler="-+=##",
+    region="+-+",
 )
 
 _PLAIN_TERMS = ("linux", "dumb", "vt100", "vt102", "vt220", "ansi", "cons25", "sun", "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from morimon.draw.text import cells
 
@@ -35,6 +35,9 @@ Role: TypeAlias = Literal[
     "slot-barrier",
     "slot-inter",
     "slot-intra",
+    "slot-intra-2",
+    "slot-intra-3",
+    "slot-intra-4",
     "slot-all",
     "slot-other",
     "heat-0",
@@ -46,6 +49,22 @@ Role: TypeAlias = Literal[
     "heat-6",
     "heat-7",
 ]
+
+
+_SEAM = "|"
+
+
+def split(left: Role, right: Role = "text") -> Role:
+    """The role of a block glyph that fills the left part of a cell: with the colour that `left` has for its background,
+    while the rest of the cell has `right`'s; "text" stands for the bare ground.
+    """
+    return cast("Role", f"{left}{_SEAM}{right}")
+
+
+def halves(role: str) -> tuple[str, str] | None:
+    """What `split` joined; None for a role of its own."""
+    left, seam, right = role.partition(_SEAM)
+    return (left, right) if seam else None
 
 
 class Run(NamedTuple):

@@ -17,7 +17,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from morimon.draw.line import Line, last_difference, plain
+from morimon.draw.line import Line, halves, last_difference, plain
 from morimon.draw.page import Page, fitted
 from morimon.tui.messages import RoomChanged, RowClicked, SpotClicked, Wheel
 from morimon.tui.themes import Palette
@@ -41,7 +41,7 @@ class LinesView(Widget):
     def __init__(self, palette: Palette) -> None:
         super().__init__()
         self._palette = palette
-        self._styles: tuple[dict[str, Style], dict[str, Style]] | None = None
+        self._styles: tuple[_Styles, _Styles] | None = None
         self._page = Page()
         self._rows: list[_Row] = []
         self._strips: dict[int, Strip] = {}
@@ -132,8 +132,8 @@ class LinesView(Widget):
             ground = self.rich_style
             plain_styles, cursor_styles = self._palette.styles, self._palette.on_cursor
             self._styles = (
-                {role: ground + style for role, style in plain_styles.items()},
-                {role: ground + style for role, style in cursor_styles.items()},
+                _Styles({role: ground + style for role, style in plain_styles.items()}),
+                _Styles({role: ground + style for role, style in cursor_styles.items()}),
             )
         styles = self._styles[row.on_cursor]
         strip = Strip(_segments(fitted(row.line, width), styles)).adjust_cell_length(width, styles["text"])
@@ -185,6 +185,22 @@ class LinesView(Widget):
     def on_mouse_scroll_up(self) -> None:
         """Say that the wheel went up."""
         self.post_message(Wheel(-WHEEL_ROWS))
+
+
+class _Styles(dict[str, Style]):
+    """Styles by role; those of split cells are made when they are first met."""
+
+    def __missing__(self, role: str) -> Style:
+        parts = halves(role)
+        if parts is None:
+            raise KeyError(role)
+        left, right = (self[part].bgcolor if part != "text" else None for part in parts)
+        if left is None:  # the ground may be the terminal's own: its colour cannot be named, only left over
+            style = self["text"] + Style(color=right, reverse=True)
+        else:
+            style = self["text"] + Style(color=left, bgcolor=right)
+        self[role] = style
+        return style
 
 
 def _changed(before: _Row | None, after: _Row, y: int, width: int) -> Region:

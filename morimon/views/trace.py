@@ -1,0 +1,420 @@
+"""The Trace screen: where inside the kernels the time went, of one iteration of one rank.
+
+`build` is pure: what there is (`Here`), what the person chose (`TraceState`) and the room in; a page out. On top the
+file and the iteration, what was found wrong, the axis and the lanes; below them a table of slots or of warps, or the
+warps of the chosen slot instead of the lanes, or the files of the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from morimon.draw.charts import progress, spark
+from morimon.draw.line import Line, Role, Run, merged, split, width_of
+from morimon.draw.page import Body, Frame, Lines, Page, Spot, fitted
+from morimon.draw.text import cells, clipped, sanitised
+from morimon.draw.units import number, size
+from morimon.trace.model import Finding
+from morimon.views.trace_axis import axis
+from morimon.views.trace_files import age, file_rows
+from morimon.views.trace_lanes import GUTTER, lanes, layout, regions
+from morimon.views.trace_look import Here, Look, TraceState
+from morimon.views.trace_scale import Scale, Window, unit_for
+from morimon.views.trace_tables import (
+    FigureRows,
+    heading,
+    slot_columns,
+    slot_marks,
+    table_rows,
+    thread_columns,
+)
+from morimon.views.trace_warps import FIGURE, WarpRows
+
+MANY_ROWS = 10
+"""Lanes with more sub-rows than these are drawn thread by thread: the slots of an unknown trace may be thousands."""
+NAME_CELLS = 18
+_MARKS: dict[str, Role] = {"damage": "failed", "warning": "warning", "note": "dim"}
+
+
+def build(here: Here, state: TraceState, frame: Frame) -> Page:
+    """The page."""
+    look = here.look
+    if look is None or state.below == "files":
+        return _files(here, state, frame)
+    head = [*_titles(here, look, state, frame), *_waiting(here, frame), *_banners(look, frame)]
+    return (
+        _warps(here, look, state, frame, head)
+        if state.below == "warps"
+        else _lanes(here, look, state, frame, head)
+    )
+
+
+def by_threads(look: Look) -> bool:
+    """Whether the lanes are drawn thread by thread."""
+    return len(layout(look).rows) > MANY_ROWS
+
+
+def scale_of(look: Look, state: TraceState, frame: Frame) -> Scale:
+    """The axis of the lanes, or of the warps, in this room."""
+    window = state.window or look.limits
+    if state.below == "warps":
+        return Scale(window, max(frame.width - _gutter(look) - (FIGURE if _has_figure(frame) else 0), 8))
+    gutter = _gutter(look) if by_threads(look) else GUTTER
+    return Scale(window, max(frame.width - gutter - 1, 8))
+
+
+def gutter_of(look: Look, state: TraceState) -> int:
+    """Cells before the first one of the axis."""
+    return _gutter(look) if state.below == "warps" or by_threads(look) else GUTTER
+
+
+def _gutter(look: Look) -> int:
+    names = (name for name in look.trace.threads.name)
+    return min(max((cells(sanitised(name)) for name in names), default=6), NAME_CELLS) + 2
+
+
+def _has_figure(frame: Frame) -> bool:
+    return frame.width >= 100
+
+
+# What stands on top.
+
+
+def _titles(here: Here, look: Look, state: TraceState, frame: Frame) -> list[Line]:
+    """The file, and the iteration."""
+    trace, glyphs = look.trace, frame.glyphs
+    process = trace.processes[look.process]
+    name = here.file.name if here.file is not None else trace.path.rpartition("/")[2]
+    threads = int((trace.threads.process == look.process).sum())
+    warps = "warps" if process.family != "unknown" else "threads"
+    phrases = [
+        f"rank {'?' if process.rank is None else process.rank}",
+        process.family if process.family != "unknown" else "unknown kernels",
+        f"{number(threads, 0, glyphs)} {warps}",
+        f"{number(len(trace.spans), 0, glyphs)} spans",
+    ]
+    if here.file is not None and here.file.state == "half-written":
+        phrases.append("half-written")
+    dot = f" {glyphs.dot} "
+    right = [Run(here.ranks, "warning" if " of " in here.ranks else "dim")]
+    if here.news is not None:
+        what = f"rank {here.news.rank}" if here.news.rank else sanitised(here.news.name)
+        text = f"{glyphs.ascending} new: {what} ({age(here.now_s - here.news.modified_s)})  "
+        right.insert(0, Run(text, "ok"))
+    room = frame.width - sum(run.width for run in right) - cells(dot.join(phrases)) - 6
+    left = [
+        Run(f" {clipped(sanitised(name), max(room, 12), glyphs.ellipsis)}", "title"),
+        Run(f"{dot}{dot.join(phrases)}"),
+    ]
+    return [_ends(left, right, frame), _iteration(look, state, frame)]
+
+
+def _iteration(look: Look, state: TraceState, frame: Frame) -> Line:
+    it, siblings, glyphs = look.iteration, look.siblings, frame.glyphs
+    place = next((at for at, one in enumerate(siblings) if one.number == it.number), 0)
+    durations = [one.duration_ns / 1000 for one in siblings]
+    left = [
+        Run(" [", "key"),
+        Run(f" iteration {place + 1}/{len(siblings)} ", "title"),
+        Run("]", "key"),
+        Run(f"  {number(it.duration_ns / 1000, 2, glyphs)} µs".replace("µ", glyphs.micro), "title"),
+    ]
+    if not it.whole:
+        left.append(Run(f"  partial: {sanitised(it.missing)}" if it.missing else "  partial", "warning"))
+    if it.outlier:
+        left.append(Run("  outlier", "late"))
+    if len(siblings) > 1 and frame.width >= 100:
+        width = min(len(siblings), 16)
+        begin = min(max(place - width // 2, 0), len(siblings) - width)
+        shown = durations[begin : begin + width]
+        left.append(Run(f"  {spark(shown, width, 0.0, max(durations), glyphs)}", "concurrent"))
+    if it.overlap is not None:
+        left += [Run("   inter and intra at once ", "dim"), Run(f"{it.overlap * 100:.0f} %")]
+    if it.barrier_ns is not None:
+        share = it.barrier_ns / max(it.duration_ns, 1)
+        left += [Run("   in barriers ", "dim"), Run(f"{share * 100:.0f} %")]
+    right = []
+    if state.window is not None:
+        zoom = look.limits.length_ns / state.window.length_ns
+        right = [Run(f"zoom {zoom:.{0 if zoom >= 10 else 1}f}{glyphs.times}", "key")]
+    return _ends(left, right, frame)
+
+
+def _waiting(here: Here, frame: Frame) -> list[Line]:
+    """The file that is on its way in, and why one could not be shown."""
+    lines: list[Line] = []
+    if here.loading is not None:
+        done, total = here.loading.bytes_done, here.loading.bytes_total
+        share = done / total if total else 0.0
+        of = f"{size(done)} of {size(total)}" if total else "starting"
+        lines.append(
+            fitted(
+                merged(
+                    [
+                        Run(f" loading {sanitised(here.loading.name)} ", "title"),
+                        *progress(share, 20, frame.glyphs),
+                        Run(f" {share * 100:3.0f} %  {of}  ", "text"),
+                        Run("x", "key"),
+                        Run(" cancel", "dim"),
+                    ]
+                ),
+                frame.width,
+            )
+        )
+    if here.trouble:
+        text = clipped(sanitised(here.trouble), frame.width - 4, frame.glyphs.ellipsis)
+        lines.append((Run(f" {frame.glyphs.failed} {text}", "failed"),))
+    return lines
+
+
+def _banners(look: Look, frame: Frame) -> list[Line]:
+    """What was found wrong, the gravest first; as many lines as the screen can spare."""
+    grave = [
+        finding
+        for severity in ("damage", "warning", "note")
+        for finding in look.trace.findings
+        if finding.severity == severity and _concerns(finding, look)
+    ]
+    most = 1 if (frame.height or 99) < 30 else 3
+    lines: list[Line] = []
+    for at, finding in enumerate(grave[:most]):
+        mark = {"damage": frame.glyphs.failed, "warning": frame.glyphs.warning}.get(
+            finding.severity, frame.glyphs.dot
+        )
+        left = len(grave) - most
+        more = f"  and {left} more" if left > 0 and at == most - 1 else ""
+        text = clipped(sanitised(finding.text), frame.width - 4 - len(more), frame.glyphs.ellipsis)
+        lines.append((Run(f" {mark} {text}", _MARKS[finding.severity]), Run(more, "dim")))
+    return lines
+
+
+def _concerns(finding: Finding, look: Look) -> bool:
+    quiet = ("several_ranks", "no_ep_slots", "renamed_slots")
+    return finding.process in (None, look.process) and finding.kind not in quiet
+
+
+# The lanes and a table below them.
+
+
+def _lanes(here: Here, look: Look, state: TraceState, frame: Frame, head: list[Line]) -> Page:
+    chosen, scale = look.slot_of(state.slot), scale_of(look, state, frame)
+    bar = look.bars.get(chosen) if chosen is not None else None
+    found = table_rows(look, here.threads, state)
+    height = frame.height or 60
+    fixed = len(head) + 2 + 1 + 1 + 2
+    rows = len(layout(look).rows)
+    count = len(found[1]) if found is not None else 5
+    room = max(height - fixed - min(count, max(height // 3, 5)), min(rows, 4), 2)
+    gutter = gutter_of(look, state)
+    head += axis(look.iteration.start_ns, scale, gutter, (bar.start_ns, bar.end_ns) if bar else None, frame)
+    spots: list[Spot] = []
+    if by_threads(look):
+        head += _threads_lanes(here, look, scale, frame, gutter, room)
+    else:
+        picture = lanes(look, scale, frame, chosen, room)
+        spots += [spot._replace(line=spot.line + len(head)) for spot in picture.spots]
+        head += picture.lines
+        if look.timeline.concurrent.size or "serial" in look.timeline.rows:
+            head.append(regions(look, scale, frame))
+    if bar is not None and chosen is not None:
+        slot = look.trace.slots[chosen]
+        figures = [f"{bar.warps} warps" if bar.warps != 1 else "1 warp"]
+        if bar.idle:
+            figures.append(f"{bar.idle} only pass through")
+        if slot.sync and bar.fragments > 1:
+            first = (bar.first_ns - look.iteration.start_ns) / 1000
+            figures.append(f"the last of {bar.fragments} parts; the first warp came at {first:.2f}")
+        elif bar.fragments > 1:
+            figures.append(f"{bar.fragments} parts")
+        head.append(_measure(look, chosen, slot.name, (bar.start_ns, bar.end_ns), figures, frame))
+    return _with_table(here, look, state, frame, head, spots)
+
+
+def _with_table(
+    here: Here, look: Look, state: TraceState, frame: Frame, head: list[Line], spots: list[Spot]
+) -> Page:
+    found = table_rows(look, here.threads, state)
+    if found is None:
+        head.append((Run(" adding up the threads", "dim"),))
+        return Page(tuple(head), spots=tuple(spots))
+    figures, rows = found
+    of = "all iterations" if state.every and state.below == "slots" else "this iteration"
+    title = f"{'warps' if state.below == 'threads' else 'slots'} {frame.glyphs.dot} {frame.glyphs.micro}s {frame.glyphs.dot} {of}"
+    note = f"{len(rows)} of {len(figures)}: {state.filter.text}" if state.filter.text else ""
+    columns = thread_columns if state.below == "threads" else slot_columns
+    table = columns(figures, frame)
+    lines, more = heading(table, state.sorting, len(head), title, note, frame)
+    marks = {} if state.below == "threads" else slot_marks(look, frame.glyphs)
+    body = FigureRows(figures, rows, table, marks)
+    return Page((*head, *lines), body, cursor=cursor_row(look, state, rows.tolist()), spots=(*spots, *more))
+
+
+def cursor_row(look: Look, state: TraceState, rows: Sequence[int]) -> int | None:
+    """The row under the cursor: that of the chosen slot, or the one that was chosen among warps."""
+    if not rows:
+        return None
+    if state.below == "threads":
+        return min(state.row, len(rows) - 1)
+    codes = (look.of_all if state.every else look.slots).code
+    chosen = look.slot_of(state.slot)
+    if state.row < len(rows) and int(codes[rows[state.row]]) == chosen:
+        return state.row
+    return next((at for at, row in enumerate(rows) if int(codes[row]) == chosen), 0)
+
+
+def _measure(
+    look: Look, code: int, name: str, span: tuple[int, int], figures: Sequence[str], frame: Frame
+) -> Line:
+    """Exact start, end and duration of what is chosen."""
+    zero, glyphs = look.iteration.start_ns, frame.glyphs
+    start, end = ((at - zero) / 1000 for at in span)
+    dot = f" {glyphs.dot} "
+    line = merged(
+        [
+            Run(" "),
+            Run(glyphs.lane[0] * 2, split(look.palette[code])),
+            Run(f" {clipped(sanitised(name), 40, glyphs.ellipsis)}  ", "title"),
+            Run(f"{number(start, 2, glyphs)} ", "text"),
+            Run("to ", "dim"),
+            Run(f"{number(end, 2, glyphs)}  ", "text"),
+            Run(f"{number(end - start, 2, glyphs)} {glyphs.micro}s", "title"),
+            Run(f"  {dot.join(figures)}" if figures else "", "dim"),
+        ]
+    )
+    return fitted(line, frame.width)
+
+
+def _threads_lanes(here: Here, look: Look, scale: Scale, frame: Frame, gutter: int, room: int) -> list[Line]:
+    """The busiest threads of a trace whose slots are too many for lanes, in the order of the file."""
+    warps = here.warps
+    if warps is None:
+        return [(Run(" sorting the threads", "dim"),)]
+    rows = np.sort(warps.busiest()[: max(room, 1)])
+    shown = WarpRows(warps, rows, None, scale, look.palette, gutter, frame.glyphs, has_figure=False)
+    lines = [shown.line(at) for at in range(len(shown))]
+    if len(warps) > len(rows):
+        text = f" the busiest {len(rows)} of {len(warps)} threads"
+        lines.append((Run(text, "dim"),))
+    return lines
+
+
+# The warps of a slot.
+
+
+def _warps(here: Here, look: Look, state: TraceState, frame: Frame, head: list[Line]) -> Page:
+    chosen, warps, scale = look.slot_of(state.slot), here.warps, scale_of(look, state, frame)
+    if chosen is None or warps is None:
+        return Page((*head, (Run(" sorting the warps", "dim"),)))
+    rows = warps.of_slot(chosen)
+    row = min(state.row, max(len(rows) - 1, 0))
+    name = look.trace.slots[chosen].name
+    title = f" warps of {sanitised(name)} "
+    order = f" {number(len(rows), 0, frame.glyphs)}, the last to leave it on top "
+    used = len(title) + len(order) + 4
+    figure = f"{'in it ' + frame.glyphs.micro + 's':>{FIGURE}}" if _has_figure(frame) else ""
+    head.append(
+        fitted(
+            merged(
+                [
+                    Run(frame.glyphs.rule * 2, "border"),
+                    Run(frame.glyphs.lane[0] * 2, split(look.palette[chosen])),
+                    Run(title, "heading"),
+                    Run(order, "dim"),
+                    Run(frame.glyphs.rule * max(frame.width - used - len(figure), 0), "border"),
+                    Run(figure, "heading"),
+                ]
+            ),
+            frame.width,
+        )
+    )
+    span = span_under(here, look, state)
+    gutter = _gutter(look)
+    head += axis(look.iteration.start_ns, scale, gutter, (span[0], span[1]) if span else None, frame)
+    body = WarpRows(
+        warps, rows, chosen, scale, look.palette, gutter, frame.glyphs, has_figure=_has_figure(frame)
+    )
+    foot: tuple[Line, ...] = ()
+    if span is not None and len(rows):
+        thread = int(warps.thread[int(rows[row])])
+        trace = look.trace
+        last = int(warps.spans_of(int(rows[0]), chosen)[1].max())
+        own = int(warps.spans_of(int(rows[row]), chosen)[1].max())
+        role = ("", "rdma", "xgmi")[int(trace.threads.role[thread])]
+        figures = [f"leaves {(last - own) / 1000:.2f} before the last warp" if row else "the last to leave"]
+        if warps.is_idle(int(rows[row]), chosen):
+            figures.append("only passes through")
+        who = " ".join(part for part in (trace.threads.name[thread], role, trace.slots[span[2]].name) if part)
+        foot = (_measure(look, span[2], who, (span[0], span[1]), figures, frame),)
+    return Page(tuple(head), body, foot, cursor=row if len(rows) else None)
+
+
+def span_under(here: Here, look: Look, state: TraceState) -> tuple[int, int, int] | None:
+    """start_ns, end_ns and slot of what the cursor measures among the warps."""
+    chosen, warps = look.slot_of(state.slot), here.warps
+    if chosen is None or warps is None:
+        return None
+    rows = warps.of_slot(chosen)
+    if not rows.size:
+        return None
+    row = int(rows[min(state.row, rows.size - 1)])
+    if state.span is not None:
+        start, end, slot = warps.spans_of(row)
+        at = min(max(state.span, 0), start.size - 1)
+        return int(start[at]), int(end[at]), int(slot[at])
+    start, end, _ = warps.spans_of(row, chosen)
+    return int(start[0]), int(end.max()), chosen
+
+
+# The files.
+
+
+def _files(here: Here, state: TraceState, frame: Frame) -> Page:
+    glyphs = frame.glyphs
+    dot = f" {glyphs.dot} "
+    count = sum(len(group.files) for group in here.groups)
+    words = [f"{count} trace{'s' * (count != 1)} in {len(here.groups)} run{'s' * (len(here.groups) != 1)}"]
+    if here.aside:
+        words.append(f"{here.aside} JSON file{'s' * (here.aside != 1)} set aside: no traces")
+    head: list[Line] = [
+        _ends(
+            [Run(f" {sanitised(here.folder)}", "title"), Run(f"{dot}{dot.join(words)}")],
+            [Run(sanitised(here.mode), "dim")],
+            frame,
+        ),
+        *_waiting(here, frame),
+    ]
+    body: Body = Lines()
+    cursor = None
+    if here.groups:
+        headings, rows = file_rows(here.groups, here.file.name if here.file else "", here.now_s, frame)
+        head += headings
+        body, cursor = rows, min(state.row, len(rows) - 1)
+    elif here.folder:
+        body = Lines(
+            [
+                (),
+                (Run(" No traces here yet. A trace appears as soon as its file is whole.", "text"),),
+                (
+                    Run(
+                        " The profiler writes them when it is enabled (ENABLE_PROFILER=1), `--cmd profile` does too.",
+                        "dim",
+                    ),
+                ),
+            ]
+        )
+    else:
+        body = Lines([(), (Run(" This run names no folder whose traces could be followed.", "dim"),)])
+    return Page(tuple(head), body, cursor=cursor)
+
+
+def _ends(left: Sequence[Run], right: Sequence[Run], frame: Frame) -> Line:
+    """One line with a left and a right end; the left one gives way."""
+    right = [run for run in right if run.text]
+    taken = sum(run.width for run in right) + 1
+    kept = fitted(tuple(left), max(frame.width - taken - 1, 0))
+    return merged([*kept, Run(" " * max(frame.width - width_of(kept) - taken, 1)), *right])
+
+
+__all__ = ["Window", "build", "by_threads", "cursor_row", "gutter_of", "scale_of", "span_under", "unit_for"]
