@@ -55,14 +55,18 @@ class FolderReporter:
 
     def follow(self, *, once: bool = False) -> None:
         """Show traces as they come; `once`: until none of the files that are there grows any more."""
+        met = -1
         while not self._is_over():
+            settled = (
+                self._folder.is_settled
+            )  # asked before the version: what settles in between is shown first
             version = self._folder.version
-            settled = self._folder.is_settled
-            self._step()
+            if version != met:
+                self._step()
+                met = version
             if once and settled:
                 break
-            if not settled or version == self._folder.version:
-                self._folder.wait(version, WAIT_S)
+            self._folder.wait(version, WAIT_S)
         if self._form == "list":
             self._write("\n]\n" if self.shown else "[]\n")
 
