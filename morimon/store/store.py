@@ -327,6 +327,8 @@ class Store:
             row.version = self.version
         if event.failure is not None:
             self._failed_first(event.failure)
+        elif event.outcome == "finished":  # an attempt had failed, the run has not
+            self._failure = None
         return True
 
 

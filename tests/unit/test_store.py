@@ -20,6 +20,7 @@ from morimon.model.events import (
     Dropped,
     Failure,
     Hello,
+    JobFailed,
     LogLines,
     Note,
     Phase,
@@ -320,6 +321,13 @@ def test_the_newest_restart_is_shown() -> None:
     assert [(r.rank, r.restart) for r in snapshot.ranks] == [(1, 1)]
     assert snapshot.dispatch is None
     assert "restart 1" in snapshot.notes[0].text
+
+
+def test_a_failed_attempt_is_no_failure_of_a_run_that_finished() -> None:
+    failed = JobFailed(t_ns=1, failure=Failure(rank=0, cause="x"))
+    for outcome, failure in (("finished", None), ("failed", failed.failure)):
+        end = RunEnded(t_ns=2, outcome=outcome, failure=failure)  # type: ignore[arg-type] # the names of outcomes
+        assert stored([header(), failed, end]).snapshot().failure == failure
 
 
 def test_states_of_a_rank() -> None:
