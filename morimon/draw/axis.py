@@ -20,7 +20,8 @@ class Axis:
     @property
     def decimals(self) -> int:
         """Digits after the point that tell the ticks apart."""
-        return max(0, -math.floor(math.log10(self.step) + 1e-9))
+        least = max(0, -math.floor(math.log10(self.step) + 1e-9))
+        return least if math.isclose(self.step, round(self.step, least)) else least + 1
 
     def position(self, value: float, size: int) -> int:
         """Where the value stands among `size` places, 0 at `low`; what is outside stands at the end."""

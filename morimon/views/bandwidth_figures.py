@@ -112,20 +112,27 @@ def figures_of(
     line = rates.of(link)
     if link == "rdma":
         return _judged(_rdma(rank, seen, phase, job), line, _rdma_counted(job))
-    return _judged(_xgmi(rank, seen, phase, job), line, _xgmi_counted(rank))
+    return _judged(_xgmi(rank, seen, phase, job), line, _xgmi_counted([rank]))
 
 
-def mean_of(ranks: Sequence[tuple[Figure, ...]], link: Link) -> tuple[Figure, ...]:
-    """The mean over the ranks that know a figure, and in words the sum over them; no verdict of its own."""
+def mean_of(
+    ranks: Sequence[RankSnapshot],
+    figures: Sequence[tuple[Figure, ...]],
+    link: Link,
+    job: Job,
+    rates: LineRates,
+) -> tuple[Figure, ...]:
+    """The mean over the ranks that know a figure (`figures` are theirs), and in words the sum over them."""
     out = []
-    for name, column in zip(NAMES[link], zip(*ranks, strict=True), strict=True) if ranks else ():
+    for name, column in zip(NAMES[link], zip(*figures, strict=True), strict=True):
         known = [figure.gbps for figure in column if figure.gbps is not None]
         if not known:
             out.append(Figure(name))
             continue
-        count = f"{len(known)}" if len(known) == len(ranks) else f"{len(known)} of {len(ranks)}"
-        out.append(Figure(name, fmean(known), f"{sum(known):.1f} GB/s over {count} ranks"))
-    return tuple(out)
+        count = f"{len(known)}" if len(known) == len(figures) else f"{len(known)} of {len(figures)}"
+        out.append(Figure(name, fmean(known), f"mean of {count} ranks; together {sum(known):.1f} GB/s"))
+    counted = _rdma_counted(job) if link == "rdma" else _xgmi_counted(ranks)
+    return _judged(tuple(out), rates.of(link), counted)
 
 
 def _judged(
@@ -150,10 +157,14 @@ def _rdma_counted(job: Job) -> dict[str, Counted]:
     return {"claimed": algo, "algo": algo, "physical": ALL_CROSSES, "wire": ALL_CROSSES}
 
 
-def _xgmi_counted(rank: RankSnapshot) -> dict[str, Counted]:
+def _xgmi_counted(ranks: Sequence[RankSnapshot]) -> dict[str, Counted]:
     """LL is no figure of a link: nothing is held against it."""
-    own = own_tokens(rank)
-    received = ALL_CROSSES if own is None or rank.recv_tokens is None else xgmi_counted(rank.recv_tokens, own)
+    told = [
+        (rank.recv_tokens, own)
+        for rank in ranks
+        if rank.recv_tokens is not None and (own := own_tokens(rank)) is not None
+    ]
+    received = xgmi_counted(*map(sum, zip(*told, strict=True))) if len(told) == len(ranks) else ALL_CROSSES
     return {"claimed": received, "received": received, "others'": ALL_CROSSES}
 
 
@@ -196,7 +207,7 @@ def _rdma(rank: RankSnapshot, seen: PhaseFigures, phase: Phase, job: Job) -> tup
         and rank.recv_tokens
     ):
         value = rdma_of_total(claim.xgmi_gbps, tokens, rank.recv_tokens)
-        how = f"{claim.xgmi_gbps:.1f} GB/s of all tokens × {tokens} RDMA tokens ÷ {rank.recv_tokens}"
+        how = f"{claim.xgmi_gbps:.1f} GB/s of all tokens × {tokens} RDMA tokens / {rank.recv_tokens}"
         algo = Figure("algo", value, how)
     physical = Figure("physical")
     base = algo if algo.gbps is not None else claimed
@@ -247,6 +258,6 @@ def _xgmi(rank: RankSnapshot, seen: PhaseFigures, phase: Phase, job: Job) -> tup
         others = Figure("others'", base.gbps * (tokens - own) / tokens, how)
     if base.gbps is not None and tokens is not None and job.ep is not None:
         scale = ll_scale(job.ep, tokens)
-        how = f"{base.name} × {scale:.3f}: {job.ep.num_tokens} tokens × top-{job.ep.topk} ÷ ({tokens} + 1)"
+        how = f"{base.name} × {scale:.3f}: {job.ep.num_tokens} tokens × top-{job.ep.topk} / ({tokens} + 1)"
         scaled = Figure("LL", base.gbps * scale, how)
     return claimed, received, others, scaled
