@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -137,6 +139,18 @@ class TestHubKilled:
             job.wait_for(Hello)
         job.go()
         assert job.end().outcome == "finished"
+        job.assert_nothing_left()
+
+    def test_several_viewers_want_a_successor_and_one_comes(self, jobs: Bench) -> None:
+        job = jobs.start()
+        job.wait_up(2)
+        job.kill(job.hub())
+        with ThreadPoolExecutor(4) as viewers:
+            started = list(viewers.map(lambda _: ensure_hub(job.folder), range(4)))
+        assert started.count(True) == 1
+        job.go()
+        assert job.end().outcome == "finished"
+        assert len(job.all_of(HubStarted)) == 2
         job.assert_nothing_left()
 
     def test_a_line_torn_by_the_kill_harms_no_other(self, jobs: Bench) -> None:
@@ -357,14 +371,17 @@ def test_a_crashed_boot_is_told_and_can_be_removed(jobs: Bench) -> None:
 def test_a_whole_command_prints_on_a_terminal_line_by_line(jobs: Bench) -> None:
     script = jobs.path / "print.py"
     script.write_text(
-        "import os, sys, time\n"
+        "import os, resource, sys, time\n"
         "print('tty', sys.stdout.isatty(), sys.stdin.read() == '', os.environ['TERM'], *os.get_terminal_size(1))\n"
+        "print(*resource.getrlimit(resource.RLIMIT_NOFILE))\n"
         "while not os.path.exists('go'): time.sleep(0.02)\n"
         "sys.exit(3)\n"
     )
     job = jobs.launch(LaunchSpec(kind="command", argv=(sys.executable, str(script)), cwd=jobs.path))
     job.wait_for(LogLines)
-    assert job.output("console.log") == "tty True True dumb 200 50\n"
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    until(lambda: job.output("console.log").count("\n") == 2, "both lines are there")
+    assert job.output("console.log") == "tty True True dumb 200 50\n{} {}\n".format(*files)
     job.go()
     end = job.end()
     assert (end.outcome, end.exitcode) == ("failed", 3)
