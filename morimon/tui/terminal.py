@@ -5,8 +5,12 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
 
 from morimon.tui.options import ColorDepth
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
 
 _COLOR_SYSTEMS = {"16": "standard", "256": "256", "true": "truecolor"}
 FRAMES_PER_S = 30
@@ -40,6 +44,13 @@ def tolerate_foreign_bytes() -> None:
         return lambda: make(errors="replace")
 
     linux_driver.getincrementaldecoder = decoder  # type: ignore[attr-defined,assignment] # the one name its input thread looks up
+
+
+def renew_mouse(driver: Driver) -> None:
+    """Ask the terminal for mouse reports again, in the form that has no limit of columns."""
+    enable = getattr(driver, "_enable_mouse_support", None)
+    if enable is not None:
+        enable()
 
 
 def is_gone(descriptor: int = 0) -> bool:

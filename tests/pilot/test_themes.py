@@ -120,7 +120,7 @@ async def test_the_theme_key_goes_through_all_themes() -> None:
     async with viewer(run()) as (app, pilot):
         seen = [app.palette.name]
         for _ in range(len(BUILTIN)):
-            await pilot.press("t")
+            await pilot.press("T")
             await pilot.pause()
             seen.append(app.palette.name)
         assert set(seen) == set(BUILTIN)
