@@ -9,7 +9,8 @@ Read and analyse
 
 Look at one (all derive from a Trace, none changes it)
 - `lanes.timeline(trace, process, number) -> Timeline`: bars, sub-rows and concurrent regions of one iteration.
-- `lanes.rows(start_ns, end_ns)`: sub-row for every span, so that spans of a row do not overlap (a lane opened into warps).
+- `lanes.warps(trace, process, number, slots) -> Warps`: a lane opened into its warps, the latest on top.
+- `lanes.rows(start_ns, end_ns)`: sub-row for every span, so that spans of a row do not overlap.
 - `stats.slot_table(trace, process, number) -> tuple[SlotRow, ...]`, `stats.thread_table(...) -> ThreadTable`: statistics
   of one process or all (None), of one iteration or all (None); `stats.slow_warps(...)`: the warps that stand out.
 - `summary.summary(trace) -> dict`: the JSON object of one file.

@@ -39,6 +39,9 @@ def main(arguments: list[str]) -> int:
     except TraceError as error:
         _say({"error": str(error), "not_a_trace": isinstance(error, NotATraceError)})
         return 1
+    except MemoryError:
+        _say({"error": f"{arguments[0]}: reading it takes more memory than there is", "not_a_trace": False})
+        return 1
     except BrokenPipeError:  # nobody listens any more
         sys.stderr.close()
         return 1

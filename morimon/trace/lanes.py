@@ -8,8 +8,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from morimon.trace.families import BARRIERS
-from morimon.trace.group import firsts, unions
-from morimon.trace.model import Bar, Intervals, Lane, Timeline
+from morimon.trace.group import firsts, stable_order, unions
+from morimon.trace.model import Bar, Intervals, Lane, Timeline, Warps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,6 +126,25 @@ def timeline(trace: Trace, process: int, number: int) -> Timeline:
             depth[lane] = max(places) + 1
     placed.sort(key=lambda bar: (bar.start_ns, -bar.end_ns))
     return Timeline(iteration, tuple(placed), _concurrent(intervals, trace.slots), depth)
+
+
+def warps(trace: Trace, process: int, number: int, slots: Sequence[int]) -> Warps:
+    """The threads that log any of `slots` in an iteration, and their spans of these slots."""
+    spans = trace.spans
+    wanted = np.zeros(len(trace.slots), bool)
+    wanted[list(slots)] = True
+    inside = (spans.iteration == number) & wanted[spans.slot]
+    inside &= trace.threads.process[spans.thread] == process
+    at = np.flatnonzero(inside)
+    threads, row = np.unique(spans.thread[at], return_inverse=True)
+    last = np.full(threads.size, np.iinfo(np.int64).min)
+    np.maximum.at(last, row, spans.end_ns[at])
+    latest = np.argsort(-last, kind="stable")
+    place = np.empty_like(latest)
+    place[latest] = np.arange(latest.size)
+    order, _ = stable_order(place[row])
+    bounds = np.append(0, np.bincount(place[row], minlength=threads.size).cumsum())
+    return Warps(threads[latest], bounds, at[order])
 
 
 def find_iteration(trace: Trace, process: int, number: int) -> Iteration:

@@ -166,7 +166,7 @@ class _Analysis:
         self.processes.append(
             Process(label, rank, verdict.family, found.warps_per_block, int((found.role == roles.RDMA).sum()))
         )
-        if verdict.family == "unknown" or not mine.size:
+        if not mine.size:
             return
         first = np.full(len(self.threads), -1)
         first[thread[::-1]] = np.arange(mine.size)[::-1]
@@ -175,8 +175,9 @@ class _Analysis:
         self.found += findings.of_ring(
             self.calls[members], start[first], slot[first], int(end.max()), self.slots, p
         )
-        self.found += findings.of_warps(self.threads.tid[members], p)
-        self.found += findings.of_gaps(start, end, p)
+        if verdict.family != "unknown":  # other tools' traces may have many threads, and pauses
+            self.found += findings.of_warps(self.threads.tid[members], p)
+            self.found += findings.of_gaps(start, end, p)
 
     def _iterations(self, per_span: NDArray[np.int32]) -> None:
         """The table of iterations of all processes, and which of them are whole."""

@@ -256,6 +256,18 @@ class Timeline(msgspec.Struct, frozen=True, eq=False):
     rows: dict[Lane, int]
 
 
+class Warps(msgspec.Struct, frozen=True, eq=False):
+    """A lane opened: one row a thread, the one that ends last on top.
+
+    thread int32 (rows): index into `Trace.threads`. spans int64: rows of `Trace.spans`, thread by thread in order of
+    start; those of row r are spans[bounds[r] : bounds[r + 1]] (bounds int64, rows + 1).
+    """
+
+    thread: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+    spans: NDArray[np.int64]
+
+
 class Figures(msgspec.Struct, frozen=True):
     """Statistics of durations, microseconds; percentiles by linear interpolation, std of the population.
 

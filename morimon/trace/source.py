@@ -65,12 +65,12 @@ class Source:
         file.seek(0)
         raw = self._raw(file, size)
         if magic.startswith(GZIP):
-            raw = self._unpacked(raw, "gzip", lambda: zlib.decompressobj(31), zlib.error)
+            raw = self._unpacked(raw, "gzip", lambda: zlib.decompressobj(31), zlib.error, 1 << 16)
         elif magic == ZSTD:
             import zstandard  # costs a few ms that most files need not pay
 
             unpacker = zstandard.ZstdDecompressor()
-            raw = self._unpacked(raw, "zstd", unpacker.decompressobj, zstandard.ZstdError)
+            raw = self._unpacked(raw, "zstd", unpacker.decompressobj, zstandard.ZstdError, 1 << 10)
         raw = (piece for piece in raw if piece)
         first = next(raw, b"")
         while 0 < len(first) < 4 and (more := next(raw, b"")):
@@ -97,14 +97,22 @@ class Source:
                 self._progress(done, max(done, self.size_bytes))
 
     def _unpacked(
-        self, raw: Iterator[bytes], what: str, start: Callable[[], Decompressor], error: type[Exception]
+        self,
+        raw: Iterator[bytes],
+        what: str,
+        start: Callable[[], Decompressor],
+        error: type[Exception],
+        step: int,
     ) -> Iterator[bytes]:
-        """Members one after the other; a stream that ends early or is corrupt gives what it held and sets `flaw`."""
+        """Members one after the other; a stream that ends early or is corrupt gives what it held and sets `flaw`.
+
+        step: bytes unpacked at once; a packed byte may hold a thousand (gzip) or thirty thousand (zstd).
+        """
         member, ended = start(), False
         try:
             for piece in raw:
-                for at in range(0, len(piece), 1 << 16):  # small steps: a packed byte may hold a thousand
-                    rest = piece[at : at + (1 << 16)]
+                for at in range(0, len(piece), step):
+                    rest = piece[at : at + step]
                     while rest:
                         if ended:
                             rest = rest.lstrip(b"\0")  # padding between members is legal

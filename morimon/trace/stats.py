@@ -71,7 +71,10 @@ def thread_table(trace: Trace, process: int | None = None, number: int | None = 
     found = GroupFigures(thread, duration)
     row = np.searchsorted(found.group, thread)
     slots = len(trace.slots)
-    parts = np.bincount(row * slots + slot, duration, found.group.size * slots).reshape(found.group.size, slots) / US
+    parts = (
+        np.bincount(row * slots + slot, duration, found.group.size * slots).reshape(found.group.size, slots)
+        / US
+    )
     kind = threads.process[found.group].astype(np.int64) * len(ROLES) + threads.role[found.group]
     ratio = np.zeros(found.group.size)
     for one in np.unique(kind).tolist():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from morimon.trace import families
 from morimon.trace.group import GroupFigures, distinct, means, stable_order, unions
-from morimon.trace.lanes import rows, timeline
+from morimon.trace.lanes import rows, timeline, warps
 from morimon.trace.load import load
 from morimon.trace.model import ROLES
 from morimon.trace.stats import slot_table, slow_warps, thread_table
@@ -106,6 +106,27 @@ def test_lanes_and_the_concurrent_region(tmp_path: Path) -> None:
         for row in range(line.rows[lane]):
             mine = [b for b in line.bars if trace.slots[b.slot].lane == lane and b.row == row]
             assert all(a.end_ns <= b.start_ns for a, b in pairwise(mine))
+
+
+def test_a_lane_opens_into_its_warps(tmp_path: Path) -> None:
+    path = synth(tmp_path, "v1")
+    trace = load(path)
+    it = trace.iterations[1]
+    codes = [i for i, slot in enumerate(trace.slots) if slot.lane == "inter" and slot.phase == "dispatch"]
+    opened = warps(trace, 0, 1, codes)
+    spans = [s for s in spans_of(events_of(path)) if it.start_ns <= s[2] < it.end_ns]
+    spans = [s for s in spans if s[0].startswith("dispatch_inter")]
+    ends: dict[int, int] = {}
+    for s in spans:
+        ends[s[1][1]] = max(ends.get(s[1][1], 0), s[3])
+    tids = trace.threads.tid[opened.thread].tolist()
+    assert sorted(tids) == sorted(ends)
+    assert [ends[tid] for tid in tids] == sorted(ends.values(), reverse=True)
+    for row, tid in enumerate(tids):
+        mine = opened.spans[opened.bounds[row] : opened.bounds[row + 1]]
+        assert trace.spans.start_ns[mine].tolist() == [s[2] for s in spans if s[1][1] == tid]
+    assert opened.bounds[-1] == opened.spans.size == len(spans)
+    assert warps(trace, 0, 1, []).thread.size == 0
 
 
 def test_an_unknown_iteration_is_a_key_error(tmp_path: Path) -> None:
@@ -217,15 +238,15 @@ def test_an_outlier_iteration(tmp_path: Path) -> None:
 
 
 def test_a_wrapped_ring(tmp_path: Path) -> None:
-    path = synth(tmp_path, "v1", warps=16, iterations=1500)
-    trace = load(path)
-    assert max(np.bincount([e["tid"] for e in events_of(path)])) == RING
+    path = synth(tmp_path, "v1", warps=8, iterations=1500)
+    trace, events = load(path), events_of(path)
+    assert max(np.bincount([e["tid"] for e in events])) == RING
     ring = found(trace, "wrapped_ring")[0]
     assert ring.window_ns is not None
     first: dict[int, float] = {}
-    for e in events_of(path):
+    for e in events:
         first.setdefault(e["tid"], e["ts"])
-    full = [tid for tid, n in enumerate(np.bincount([e["tid"] for e in events_of(path)])) if n == RING]
+    full = [tid for tid, n in enumerate(np.bincount([e["tid"] for e in events])) if n == RING]
     assert ring.count == len(full)
     assert ring.window_ns[0] == pytest.approx(max(first[tid] for tid in full) * 1000, abs=30_000)
     assert len(trace.iterations) > 1000

@@ -133,6 +133,14 @@ def test_row_4_only_combine_events(tmp_path: Path) -> None:
     assert [(it.whole, it.missing) for it in trace.iterations] == [(False, "no dispatch")] * 3
 
 
+def test_row_7_complete_events(tmp_path: Path) -> None:
+    trace = load(
+        file_of(tmp_path, [event("X", "k", 1.5, dur=2.25), event("i", "mark", 2), event("C", "bw", 2)])
+    )
+    assert shown(trace) == [("k", 1.5, 3.75)]
+    assert trace.set_aside == {"instant": 1, "counter": 1}
+
+
 def test_row_8_nested_spans_of_different_names(tmp_path: Path) -> None:
     events = [event("B", "outer", 0), *span("inner", 10, 20), event("E", "outer", 100)]
     assert shown(load(file_of(tmp_path, events))) == [("outer", 0, 100), ("inner", 10, 20)]
@@ -279,6 +287,19 @@ def test_row_22_two_ranks_in_one_file(tmp_path: Path) -> None:
         got = summary(trace)["processes"][process]
         assert (got["spans"], got["threads"]) == (right["spans"], right["threads"])
         assert [it["kernels"] for it in got["iterations"]] == [it["kernels"] for it in right["iterations"]]
+
+
+def test_row_23_a_thousand_iterations_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    events = [
+        e
+        for i in range(1000)
+        for e in span("combine_stage_input", 10 * i, 10 * i + 2)
+        + span("combine_barrier", 10 * i + 2, 10 * i + 3)
+    ]
+    trace = load(file_of(tmp_path, events))
+    assert len(trace.iterations) == 1000
+    line = timeline(trace, 0, 777)
+    assert (line.iteration.start_ns, len(line.bars)) == (7_770_000, 2)
 
 
 def test_row_24_file_names_need_not_be_those_of_one_developer(tmp_path: Path) -> None:
