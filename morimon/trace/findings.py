@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morimon.trace.model import Finding
-from morimon.trace.source import line_and_column
+from morimon.trace.source import lines_and_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,13 +27,16 @@ SAID = 3  # names or numbers that a sentence lists before it says "and N more"
 
 def of_reading(reading: Reading, path: str) -> Iterator[Finding]:
     """What was wrong with the text."""
-    for reason, (offset, count) in reading.damage.items():
-        line, column = line_and_column(path, offset)
+    damage = reading.damage
+    places = lines_and_columns(path, (offset for offset, _ in damage.values())) if damage else {}
+    for reason, (offset, count) in damage.items():
+        line, column = places.get(offset, (None, None))  # none: the file has shrunk since
+        where = "damaged" if line is None else f"damaged at line {line}, column {column}"
+        more = f" ({count} times in all)" if count > 1 else ""
         yield Finding(
             kind="damaged",
             severity="damage",
-            text=f"damaged at line {line}, column {column}: {reason}"
-            + (f" ({count} times in all)" if count > 1 else ""),
+            text=f"{where}: {reason}{more}",
             count=count,
             line=line,
             column=column,

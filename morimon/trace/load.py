@@ -79,7 +79,8 @@ class _Analysis:
         )
         events = reading.events
         self.ranks = list(_processes(events, reading.metadata, file_name(path).rank))
-        self.threads, renumbered = _threads(events, self.ranks)
+        word = "thread" if KINETO & reading.metadata.keys() else "warp"
+        self.threads, renumbered = _threads(events, self.ranks, word)
         self.thread = renumbered[paired.thread]
         self.renumbered = renumbered
         self.calls = np.zeros(calls.size, np.int64)
@@ -200,6 +201,9 @@ class _Analysis:
         self.intervals = intervals
         start, end = hull(intervals, rows)
         missing = self._missing(row, process, rows)
+        if self.reading.half_written:
+            for last in np.flatnonzero(np.append(process[1:] != process[:-1], True)).tolist():
+                missing[last] = missing[last] or "the file ends within it"
         whole = np.array([not text for text in missing])
         outlier = np.zeros(rows, bool)
         for p in range(len(self.processes)):
@@ -311,7 +315,7 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _threads(
-    events: Events, ranks: Sequence[tuple[str, int | None, list[Id]]]
+    events: Events, ranks: Sequence[tuple[str, int | None, list[Id]]], word: str
 ) -> tuple[Threads, NDArray[np.int32]]:
     """Threads in order of process and number, and the new number of every old one."""
     of_pid = {pid: p for p, (_, _, pids) in enumerate(ranks) for pid in pids}
@@ -325,7 +329,7 @@ def _threads(
     tids = [ids[t][1] for t in order]
     plain = [tid if isinstance(tid, int) and 0 <= tid < 1 << 62 else -1 for tid in tids]
     names = tuple(
-        events.thread_names.get(t) or (f"warp {tid}" if isinstance(tid, int) else tid)
+        events.thread_names.get(t) or (f"{word} {tid}" if isinstance(tid, int) else tid)
         for t, tid in zip(order, tids, strict=True)
     )
     process = np.array([of_pid[ids[t][0]] for t in order], np.int32)

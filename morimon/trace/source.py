@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from morimon.trace.model import LoadCancelledError, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 STEP = 1 << 18
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -137,16 +137,26 @@ def _utf16(first: bytes) -> str:
     return ""
 
 
-def line_and_column(path: str | Path, offset: int) -> tuple[int, int]:
-    """Where byte `offset` of the decoded text stands, both from 1."""
+def lines_and_columns(path: str | Path, offsets: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Where bytes of the decoded text stand: offset -> line and column, both from 1. The file is read once more."""
+    found: dict[int, tuple[int, int]] = {}
+    wanted = sorted(set(offsets), reverse=True)
     line, start, done = 1, 0, 0
     for piece in Source(path).pieces():
-        part = piece[: offset - done]
-        newlines = part.count(b"\n")
-        if newlines:
-            line += newlines
-            start = done + part.rindex(b"\n") + 1
-        done += len(piece)
-        if done > offset:
+        if not wanted:
             break
-    return line, offset - start + 1
+        at = 0
+        while wanted and wanted[-1] <= done + len(piece):
+            offset = wanted.pop()
+            part = piece[at : offset - done]
+            line += part.count(b"\n")
+            if b"\n" in part:
+                start = done + at + part.rindex(b"\n") + 1
+            at = offset - done
+            found[offset] = line, offset - start + 1
+        part = piece[at:]
+        line += part.count(b"\n")
+        if b"\n" in part:
+            start = done + at + part.rindex(b"\n") + 1
+        done += len(piece)
+    return found

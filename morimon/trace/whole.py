@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Wholeness = Literal["whole", "growing", "empty", "not a trace"]
 TAIL = 64 << 10
+PARTNER = {b"{": b"}", b"[": b"]"}
 SPACE = b" \t\r\n\0"
 SEAM = re.compile(rb"\}\s*,\s*(?=\{)")
 BRACKET = re.compile(rb"[{}\[\]]")
@@ -36,7 +37,7 @@ def wholeness(path: str | Path) -> Wholeness:
         return "not a trace"
     if text[:1] == b"[" and text[1:].lstrip(SPACE)[:1] not in (b"{", b"]", b""):
         return "not a trace"
-    if source.flaw or not _closed(tail, size <= TAIL):
+    if source.flaw or not _closed(tail, PARTNER[text[:1]], size <= TAIL):
         return "growing"
     if text[:1] == b"{" and size <= STEP and b'"traceEvents"' not in head:
         return "not a trace"
@@ -68,12 +69,12 @@ def _ends(source: Source) -> tuple[bytes, bytes, int]:
     return head, tail, size
 
 
-def _closed(tail: bytes, is_all: bool) -> bool:
-    """Whether the last bracket closes the outermost value: going back from it, its partner must not turn up (or, if the
+def _closed(tail: bytes, bracket: bytes, is_all: bool) -> bool:
+    """Whether the text ends with `bracket` and that closes the outermost value: going back from it, its partner must not turn up (or, if the
     tail is the whole text, only at the very start).
     """
     tail = tail.rstrip(SPACE)
-    if tail[-1:] not in (b"}", b"]"):
+    if not tail.endswith(bracket):
         return False
     seam = (
         None if is_all else SEAM.search(tail)
@@ -81,8 +82,8 @@ def _closed(tail: bytes, is_all: bool) -> bool:
     text = STRING.sub(lambda m: b'"' * len(m[0]), tail[seam.end() :] if seam else tail)
     start = len(text) - len(text.lstrip(SPACE))
     depth = 0
-    for bracket in reversed(list(BRACKET.finditer(text))):
-        depth += 1 if bracket[0] in b"}]" else -1
+    for found in reversed(list(BRACKET.finditer(text))):
+        depth += 1 if found[0] in b"}]" else -1
         if depth == 0:
-            return is_all and bracket.start() == start
+            return is_all and found.start() == start
     return not is_all

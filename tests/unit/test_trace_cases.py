@@ -198,6 +198,7 @@ def test_row_15_a_file_cut_anywhere_keeps_all_whole_events(indent: int | None, t
         trace = load(path)
         assert trace.events - sum(trace.rejected.values()) == sum(size > end for end in ends)
         assert "half_written" in kinds(trace)
+        assert not any(it.whole for it in trace.iterations[-1:])
         assert ("damaged" in kinds(trace)) == (trace.rejected != {})
 
 

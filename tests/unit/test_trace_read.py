@@ -435,8 +435,9 @@ def test_reading_again_after_it_grew(tmp_path: Path) -> None:
 
 
 def test_the_source_says_where_a_byte_stands() -> None:
-    from morimon.trace.source import line_and_column
+    from morimon.trace.source import lines_and_columns
 
     path = DATA / "cases" / "12_bad_strings.json"
     text = b"".join(Source(path).pieces())
-    assert line_and_column(path, text.index(b"line two")) == (4, 1)
+    wanted = {text.index(b"line two"): (4, 1), text.index(b"{", 2): (2, 1), 0: (1, 1), len(text): (5, 1)}
+    assert lines_and_columns(path, wanted) == wanted
