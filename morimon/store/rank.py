@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections import deque
 from dataclasses import replace
-from math import nan
+from math import isnan, nan
 
 from morimon.model.events import (
     Hello,
@@ -38,10 +38,13 @@ class PhaseRing:
 
     def __init__(self, phase: Phase) -> None:
         self._tally = PhaseTally(phase, open_rounds=0)
-        self._rounds: deque[tuple[int, float, float | None]] = deque(maxlen=ROUNDS_KEPT)
+        self._rounds: deque[int] = deque(maxlen=ROUNDS_KEPT)
+        self._latencies_us: deque[float] = deque(maxlen=ROUNDS_KEPT)
+        self._xgmi_gbps: deque[float] = deque(maxlen=ROUNDS_KEPT)
+        self._xgmi_known = 0
+        """Bandwidths of the ring that somebody told; the others are nan."""
         self._rdma_algo_gbps: float | None = None
         self._is_printed = False
-        self._columns: tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]] | None = None
 
     def add(
         self,
@@ -55,31 +58,29 @@ class PhaseRing:
     ) -> None:
         """Append a round."""
         self._tally.add(rank, number, latency_us, xgmi_gbps, rdma_algo_gbps)
-        self._rounds.append((number, latency_us, xgmi_gbps))
+        if len(self._xgmi_gbps) == ROUNDS_KEPT:
+            self._xgmi_known -= not isnan(self._xgmi_gbps[0])
+        self._xgmi_known += xgmi_gbps is not None
+        self._rounds.append(number)
+        self._latencies_us.append(latency_us)
+        self._xgmi_gbps.append(nan if xgmi_gbps is None else xgmi_gbps)
         self._rdma_algo_gbps = rdma_algo_gbps
         self._is_printed = is_printed
-        self._columns = None
 
     def figures(self, arrival_us: float | None) -> PhaseFigures:
         """The ring as values, with the arrival that others know of."""
         if not self._rounds:
             return PhaseFigures(arrival_us=arrival_us)
-        if self._columns is None:
-            rounds, latencies, bandwidths = zip(*self._rounds, strict=True)
-            known = any(b is not None for b in bandwidths)
-            series = tuple(nan if b is None else b for b in bandwidths) if known else ()
-            self._columns = (rounds, latencies, series)
-        rounds, latencies, series = self._columns
-        number, latency_us, xgmi_gbps = self._rounds[-1]
+        newest_gbps = self._xgmi_gbps[-1]
         return PhaseFigures(
-            round=number,
-            latency_us=latency_us,
-            xgmi_gbps=xgmi_gbps,
+            round=self._rounds[-1],
+            latency_us=self._latencies_us[-1],
+            xgmi_gbps=None if isnan(newest_gbps) else newest_gbps,
             rdma_algo_gbps=self._rdma_algo_gbps,
             arrival_us=arrival_us,
-            rounds=rounds,
-            latencies_us=latencies,
-            xgmi_series_gbps=series,
+            rounds=tuple(self._rounds),
+            latencies_us=tuple(self._latencies_us),
+            xgmi_series_gbps=tuple(self._xgmi_gbps) if self._xgmi_known else (),
             overall=self._tally.summary(),
             is_printed=self._is_printed,
         )
