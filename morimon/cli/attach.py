@@ -8,7 +8,16 @@ from pathlib import Path
 
 import click
 
-from morimon.cli.headless import Refused, leave, open_screens, readable, report, run_folder, wants_screen
+from morimon.cli.headless import (
+    Refused,
+    leave,
+    line_rates,
+    open_screens,
+    readable,
+    report,
+    run_folder,
+    wants_screen,
+)
 from morimon.cli.runs import print_runs
 from morimon.cli.screen import screen_options
 from morimon.hub.control import ensure_hub
@@ -28,7 +37,7 @@ _PAPER_COLUMNS = 120
 @click.command()
 @click.argument("job", required=False, metavar="[ID|PID]")
 @click.option("--once", is_flag=True, help="Print one screen as it is now, and leave.")
-@click.option("--screen", type=click.Choice(list(SCREENS)), default="ranks", help="Which one, with --once.")
+@click.option("--screen", type=click.Choice(SCREENS), default="ranks", help="Which one, with --once.")
 @click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
 @screen_options
@@ -46,7 +55,8 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
     if once:
         width = shutil.get_terminal_size((_PAPER_COLUMNS, 0)).columns
         events = readable(recorded(folder.events_path, folder))
-        print_lines(sys.stdout, screen_lines(events, screen, width, glyphs_for(sys.stdout.encoding)))
+        glyphs = glyphs_for(sys.stdout.encoding)
+        print_lines(sys.stdout, screen_lines(events, screen, width, glyphs, line_rates()))
         return
     if wants_screen(headless=headless, as_json=as_json):
         open_screens(folder, "attach")

@@ -21,6 +21,7 @@ from morimon.store.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
     from morimon.tui.options import Mode, Options
+    from morimon.views.line_rates import LineRates
 
 
 class Refused(click.ClickException):
@@ -89,6 +90,11 @@ def _options(on_stop: Callable[[bool], None] | None) -> Options:
         return chosen_options(on_stop)
     except SettingsError as error:
         raise Refused(str(error)) from None
+
+
+def line_rates() -> LineRates:
+    """What the person says that the links carry."""
+    return _options(None).line_rates
 
 
 def leave(snapshot: RunSnapshot, *, interrupted: bool = False) -> NoReturn:

@@ -12,10 +12,12 @@ import click
 from morimon.cli.settings import SettingsError, load
 from morimon.tui.keys import KeymapError, check_keymap
 from morimon.tui.options import Options
+from morimon.views.line_rates import LineRates
 
 _META = "morimon.screen"
 AnyCallable = TypeVar("AnyCallable", bound=Callable[..., Any])
 
+_ABOVE_0 = click.FloatRange(min=0, min_open=True)
 _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (("--theme",), {"metavar": "NAME", "help": "Theme of the screens."}),
     (
@@ -24,6 +26,11 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     ),
     (("--ascii/--unicode", "plain"), {"default": None, "help": "Characters to draw with."}),
     (("--mouse/--no-mouse",), {"default": None, "help": "Use the mouse, or leave it to the terminal."}),
+    (
+        ("--rdma-line-gbps",),
+        {"type": _ABOVE_0, "help": "Line rate of a rank's network port in GB/s (10⁹ bytes/s)."},
+    ),
+    (("--xgmi-line-gbps",), {"type": _ABOVE_0, "help": "The same for XGMI or NVLink."}),
 )
 
 
@@ -33,7 +40,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def screen_options(command: AnyCallable) -> AnyCallable:
-    """Decorator: --theme, --color, --ascii, --mouse; their values go to `chosen_options`, not to the command."""
+    """Decorator: --theme, --color, --ascii, --mouse, --rdma-line-gbps, --xgmi-line-gbps; their values go to `chosen_options`, not to the command."""
     for name, more in reversed(_OPTIONS):
         command = click.option(*name, expose_value=False, callback=_remember, **more)(command)
     return command
@@ -60,4 +67,8 @@ def chosen_options(on_stop: Callable[[bool], None] | None) -> Options:
         themes_dir=loaded.themes_dir,
         export_dir=Path(settings.export_dir).expanduser() if settings.export_dir else None,
         on_stop=on_stop,
+        line_rates=LineRates(
+            given.get("rdma_line_gbps", settings.rdma_line_gbps) or None,
+            given.get("xgmi_line_gbps", settings.xgmi_line_gbps) or None,
+        ),
     )

@@ -38,6 +38,10 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
     """How often a second the screens look at the run; nothing is painted where nothing changed."""
     export_dir: str = ""
     """Where exports and screenshots go; empty: the folder in which morimon was started."""
+    rdma_line_gbps: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Line rate of a rank's network port in GB/s (10⁹ bytes/s), for the Bandwidth screen; 0: unknown."""
+    xgmi_line_gbps: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """The same for XGMI or NVLink."""
     keys: dict[str, str] = msgspec.field(default_factory=dict)
     """Keys of one's own, by the ids that the help screen (?) shows: "ranks.sort" = "o,O"."""
 
@@ -135,7 +139,7 @@ def _from_text(name: str, text: str, variable: str) -> Any:
         if text.lower() not in known:
             raise SettingsError(f"${variable} is {text!r}; it can be true or false.")
         return known[text.lower()]
-    if name == "refresh_hz":
+    if name in ("refresh_hz", "rdma_line_gbps", "xgmi_line_gbps"):
         try:
             return float(text)
         except ValueError:
