@@ -10,11 +10,14 @@ import shutil
 import signal
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from morimon.cli.pictures import picture_of
+from morimon.cli.screen import screen_options
 from morimon.feeds.trace_folder import SETTLE_S, TraceFolder
 from morimon.report.trace_follow import FolderReporter, Form
 
@@ -41,8 +44,11 @@ _PAPER_COLUMNS = 80
     metavar="SECONDS",
     help="A file that is not whole and has not grown for so long is shown as half-written.",
 )
+@screen_options
 def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bool, settle: float) -> None:
     """Follow the traces in a folder (by default the current one)."""
+    if not (once or as_json or headless) and sys.stdin.isatty() and sys.stdout.isatty():
+        _open_screen(folder, polling=polling, settle_s=settle)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     traces = TraceFolder(folder, polling=polling, settle_s=settle)
@@ -67,6 +73,23 @@ def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bo
     if over.is_set():
         sys.exit(130)
     sys.exit(1 if reporter.failures or not reporter.shown else 0)
+
+
+def _open_screen(folder: Path, *, polling: bool, settle_s: float) -> NoReturn:
+    """The Trace screen on the folder, until the person leaves."""
+    from morimon.cli.screen import chosen_options
+    from morimon.cli.settings import SettingsError
+    from morimon.tui.app import show
+
+    try:
+        folder.stat()
+        options = chosen_options(None)
+    except (OSError, SettingsError) as error:
+        raise click.UsageError(str(error)) from None
+    options = replace(
+        options, start_screen="trace", polling=polling, settle_s=settle_s, draw_trace=picture_of
+    )
+    sys.exit(show(folder.resolve(), "watch", options))
 
 
 def _columns() -> int:

@@ -14,6 +14,7 @@ import msgspec
 from morimon.feeds.listing import is_unchanged
 from morimon.report.trace_text import as_text
 from morimon.trace.load import load
+from morimon.trace.metadata import world_size_of
 from morimon.trace.model import LoadCancelledError, NotATraceError, Trace, TraceError
 from morimon.trace.summary import summary
 
@@ -155,20 +156,6 @@ class FolderReporter:
     def _say(self, text: str) -> None:
         self._err.write(f"morimon: {text}\n")
         self._err.flush()
-
-
-def world_size_of(trace: Trace) -> int | None:
-    """Ranks of the run, where the trace says so: our own metadata, or PyTorch's."""
-    own = trace.metadata.get("morimon")
-    config = own.get("config") if isinstance(own, dict) else None
-    for said in (config, trace.metadata.get("distributedInfo")):
-        if (
-            isinstance(said, dict)
-            and isinstance(size := said.get("world_size"), int)
-            and not isinstance(size, bool)
-        ):
-            return size
-    return None
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ RECORD = "events.jsonl"
 
 
 def show(run: Path, mode: Mode = "live", options: Options | None = None) -> int:
-    """Show a run folder (or its record file) until the person leaves; returns the exit code.
+    """Show a run folder (or its record file), or watch a folder of traces, until the person leaves; returns the exit code.
 
     0: left by the person; 128 + n: ended by signal n or because the terminal went away; 1: the record could not be
     read, or morimon itself failed (its traceback is then on stderr). Raises KeymapError and OSError before the screen
@@ -25,11 +25,15 @@ def show(run: Path, mode: Mode = "live", options: Options | None = None) -> int:
     prepare(os.environ, options.color)
     glyphs = {None: glyphs_for(os.environ), True: ASCII, False: UNICODE}[options.ascii]
     from morimon.tui.shell import MorimonApp
-    from morimon.tui.source import LiveSource, ReplaySource
+    from morimon.tui.source import LiveSource, NoRun, ReplaySource, Source
 
-    record = run / RECORD if run.is_dir() else run
-    source = ReplaySource(record) if mode == "replay" else LiveSource(record)
+    source: Source
+    if mode == "watch":
+        source, folder = NoRun(), run
+    else:
+        record = run / RECORD if run.is_dir() else run
+        source, folder = ReplaySource(record) if mode == "replay" else LiveSource(record), record.parent
     tolerate_foreign_bytes()
-    app = MorimonApp(source, record.parent, mode, options, glyphs)
+    app = MorimonApp(source, folder, mode, options, glyphs)
     result = app.run(mouse=options.mouse)
     return result if result is not None else app.return_code or 0

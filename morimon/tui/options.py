@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from morimon.views.line_rates import UNKNOWN_RATES, LineRates
+
+if TYPE_CHECKING:
+    from morimon.trace.model import Trace
 
 ColorDepth: TypeAlias = Literal["auto", "16", "256", "true", "never"]
-Mode: TypeAlias = Literal["live", "attach", "replay"]
+Mode: TypeAlias = Literal["live", "attach", "replay", "watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,4 +36,12 @@ class Options:
     """Where exports, screenshots and too large copies go; None: the current folder."""
     on_stop: Callable[[bool], None] | None = None
     """Stops the job (True: by force); None where this viewer may not."""
+    line_rates: LineRates = UNKNOWN_RATES
+    """What the links of a rank can carry."""
+    polling: bool = False
+    """Look at folders of traces by the clock."""
+    settle_s: float = 5.0
+    """A trace that is not whole and has not grown for so long is shown as half-written."""
+    draw_trace: Callable[[Trace], str] | None = None
+    """Draws a picture of a trace and says in a sentence where it is, or why there is none; None: this viewer cannot."""
     start_screen: str = "ranks"

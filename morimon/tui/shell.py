@@ -28,7 +28,7 @@ from morimon.tui.screens.dialogs import Choice, ChoiceDialog, HelpScreen
 from morimon.tui.screens.log import LogScreen
 from morimon.tui.source import ReplaySource, Source
 from morimon.tui.taking import TakingActions
-from morimon.tui.terminal import is_gone
+from morimon.tui.terminal import is_gone, renew_mouse
 from morimon.tui.themes import DEFAULT, DEFAULT_ANSI, Palette, changed, load_themes
 from morimon.tui.widgets.lines import LinesView
 from morimon.views.status import Viewing
@@ -58,7 +58,8 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         wanted = options.theme if options.theme != "auto" else DEFAULT_ANSI if few_colors else DEFAULT
         self.palette: Palette = self._themes.palettes.get(wanted) or self._themes.palettes[DEFAULT]
         self._unknown_theme = wanted if wanted not in self._themes.palettes else None
-        for screen in SCREENS:
+        self.screens = tuple(screen for screen in SCREENS if mode != "watch" or not screen.needs_run)
+        for screen in self.screens:
             self.add_mode(screen.name, partial(_make_screen, screen))
         self.set_keymap(dict(options.keys))
 
@@ -100,12 +101,18 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit, 128 + number)
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.source.poll(time.monotonic())
         await self.switch_mode(self.options.start_screen)
         self.set_interval(1 / self.options.refresh_hz, self.tick)
         self.set_interval(THEME_CHECK_S, self._look_at_themes)
         if not self.is_headless:
             self.set_interval(TERMINAL_CHECK_S, self._look_at_terminal)
+
+    def on_app_focus(self) -> None:
+        """A terminal that was away (tmux, SSH) may have forgotten how to report the mouse."""
+        if self._driver is not None:
+            renew_mouse(self._driver)
 
     def on_unmount(self) -> None:
         """Give files back."""
@@ -165,12 +172,13 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     async def action_open_screen(self, name: str) -> None:
         """Go to a screen."""
-        if isinstance(self.screen, DataScreen) and name != self.current_mode:
+        known = any(screen.name == name for screen in self.screens)
+        if isinstance(self.screen, DataScreen) and known and name != self.current_mode:
             await self.switch_mode(name)
 
     async def action_next_screen(self, by: int) -> None:
         """Go to a neighbour of the screen in sight."""
-        names = [screen.name for screen in SCREENS]
+        names = [screen.name for screen in self.screens]
         await self.action_open_screen(names[(names.index(self.current_mode) + by) % len(names)])
 
     async def open_log(self, rank: int | None) -> None:
@@ -191,7 +199,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette's commands: screens, keys, themes."""
-        for info in SCREENS:
+        for info in self.screens:
             yield SystemCommand(
                 f"Screen: {info.title}", f"key {info.key}", partial(self.action_open_screen, info.name)
             )
@@ -205,7 +213,11 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     def action_quit_viewer(self) -> None:
         """Leave at once where there is nothing to stop, else ask."""
-        if self._mode == "replay" or self.source.snapshot.state not in ("starting", "running", "stopping"):
+        if self._mode in ("replay", "watch") or self.source.snapshot.state not in (
+            "starting",
+            "running",
+            "stopping",
+        ):
             self.exit(0)
             return
         choices = [Choice("d", "detach: the job goes on, `morimon attach` shows it again", "detach")]
@@ -239,7 +251,8 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     def action_redraw(self) -> None:
         """Paint everything anew."""
-        self.screen.refresh(repaint=True, layout=True)
+        for view in self.screen.query(LinesView):
+            view.refresh()
 
 
 def _make_screen(info: ScreenInfo) -> Screen[None]:

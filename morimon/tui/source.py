@@ -47,6 +47,26 @@ class Source(Protocol):
         ...
 
 
+class NoRun:
+    """No run at all: for screens that only follow a folder."""
+
+    loading: float | None = None
+
+    @property
+    def snapshot(self) -> RunSnapshot:
+        """Nothing, and it never changes."""
+        return _NOTHING
+
+    def poll(self, now_s: float) -> None:
+        """There is nothing to take in."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+
+_NOTHING = RunSnapshot(version=0)
+
+
 class LiveSource:
     """The record of a run that goes on, read from its beginning."""
 

@@ -32,7 +32,7 @@ _STATE_ROLES: dict[str, Role] = {
 class Viewing:
     """How the person looks at the run: now or in replay, moving or paused, and how far behind."""
 
-    mode: Literal["live", "attach", "replay"] = "live"
+    mode: Literal["live", "attach", "replay", "watch"] = "live"
     paused: bool = False
     behind_s: float = 0.0
     """Paused: how much the run has moved on since."""

@@ -157,3 +157,17 @@ class TraceState:
     def sorting(self) -> Sorting:
         """The order of the table that is in sight."""
         return self.sort_threads if self.below == "threads" else self.sort_slots
+
+
+def carried(old: Look | None, new: Look, state: TraceState) -> TraceState:
+    """The same choices on another iteration, rank or file: the slot of the same name, the same stretch of it."""
+    if old is None or old is new:
+        return state
+    name = old.trace.slots[state.slot].name if state.slot is not None else None
+    slot = next((code for code in new.bars if new.trace.slots[code].name == name), None)
+    window = state.window
+    if window is not None:
+        shift = new.limits.start_ns - old.limits.start_ns
+        window = Window(window.start_ns + shift, window.end_ns + shift).within(new.limits)
+        window = None if window == new.limits else window
+    return replace(state, slot=slot, window=window, span=None)

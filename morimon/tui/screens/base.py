@@ -104,7 +104,7 @@ class DataScreen(Screen[None], inherit_bindings=False):
         if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
             return _too_small(frame)
         keys = keys_of(self.owner.scopes_of(self.NAME), self.owner.options.keys)
-        bottom, bottom_spots = key_line(self.NAME, keys, frame)
+        bottom, bottom_spots = key_line(self.NAME, keys, frame, self.owner.screens)
         foot: tuple[Line, ...] = (bottom,)
         if self.owner.viewing.mode == "replay":
             foot = (replay_line(self.owner.viewing, frame), bottom)

@@ -1,0 +1,52 @@
+"""What is worked out of a trace for the screen, in threads, so that keys keep answering: asked for, and there a moment
+later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+KEPT = 24
+
+
+class Parts:
+    """Values by key; `get` answers at once, with None while a value is being worked out."""
+
+    def __init__(self, ready: Callable[[], object]) -> None:
+        self._ready = ready
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value | None:
+        """The value of this key; `make` runs in a thread if there is none yet."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            value: Value = self._values[key]
+            return value
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.get_running_loop().create_task(self._work(key, make))
+        return None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is being worked out."""
+        return bool(self._tasks)
+
+    def close(self) -> None:
+        """Drop everything."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._values.clear()
+
+    async def _work(self, key: Hashable, make: Callable[[], object]) -> None:
+        try:
+            self._values[key] = await asyncio.to_thread(make)
+        finally:
+            del self._tasks[key]
+        while len(self._values) > KEPT:
+            self._values.popitem(last=False)
+        self._ready()
