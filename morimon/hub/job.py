@@ -34,24 +34,20 @@ class Job:
         """What the keeper saw of the end; stays None where it was killed."""
 
     def start(self) -> None:
-        """Start the keeper, and by it the command; OSError where that is impossible."""
-        env = {**os.environ, "MORIMON_RUN": self._folder.run_id, "MORIMON_SOCKET": self._launch.socket}
-        terminal = ["--terminal"] if self._launch.terminal else []
-        self._keeper = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                str(_KEEPER),
-                str(self._folder.path),
-                *terminal,
-                "--",
-                *self._launch.command,
-            ],
-            cwd=self._launch.cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        """Start the keeper, and by it the command; where that is impossible the job is over at once."""
+        folder, launch = self._folder, self._launch
+        terminal = ["--terminal"] if launch.terminal else []
+        try:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-I", _KEEPER, folder.path, *terminal, "--", *launch.command],
+                cwd=launch.cwd,
+                env={**os.environ, "MORIMON_RUN": folder.run_id, "MORIMON_SOCKET": launch.socket},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = f"The keeper cannot be started in {launch.cwd}: {error.strerror}"
+            self.exit = Exit(returncode=127, error=reason)
 
     def look(self) -> JobLook:
         """How things stand now.
@@ -61,9 +57,8 @@ class Job:
         buried = self._keeper is None or self._keeper.poll() is not None
         self.owners = self.owners or self._folder.owners()
         alive = self.owners.keeper.is_alive() if self.owners else not buried
-        self.exit = (
-            self._folder.exit()
-        )  # read after the keeper was seen alive or dead: it writes before it dies
+        # The end is looked for after the keeper was seen alive or dead: it tells before it dies.
+        self.exit = self.exit or self._folder.exit()
         if self.exit is not None:
             return "over"
         if alive:

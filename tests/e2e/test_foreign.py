@@ -16,15 +16,9 @@ from morimon.hub.foreign import follow_foreign, foreign_jobs
 from morimon.hub.launch import LaunchError
 from morimon.model.events import JobChanged, LogLines, Note, ProcessSample, RankProcess
 from morimon.runs.listing import run_info
-from tests.support.jobs import SUPPORT, Bench, Job, bench, until
+from tests.support.jobs import SUPPORT, Bench, Job, until
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    with bench(monkeypatch.setenv) as made:
-        yield made
 
 
 class Shell:

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,12 +36,6 @@ from morimon.runs.lock import is_held
 from tests.support.jobs import Bench, Job, bench, until
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    with bench(monkeypatch.setenv) as made:
-        yield made
 
 
 def assert_all_output_recorded_once(job: Job) -> None:
@@ -249,78 +242,6 @@ def test_a_restart_begins_anew(jobs: Bench) -> None:
     assert {(one.restart, one.rank) for one in job.all_of(RankProcess)} >= {(0, 0), (0, 1)}
     assert {one.restart for one in job.all_of(LogLines) if one.rank is not None} == {0, 1}
     assert_all_output_recorded_once(job)
-
-
-class TestStop:
-    def test_once(self, jobs: Bench) -> None:
-        job = jobs.start()
-        job.wait_up(2)
-        assert request_stop(job.folder)
-        end = job.end()
-        assert (end.outcome, end.failure) == ("stopped", None)
-        assert job.all_of(JobChanged)[-1].state == "stopping"
-        job.assert_nothing_left()
-        assert not request_stop(job.folder)
-
-    def test_ranks_that_ignore_it_and_their_grandchildren(self, jobs: Bench) -> None:
-        job = jobs.start("stubborn", "orphans", grace_s=0.5)
-        job.wait_up(2)
-        assert request_stop(job.folder)
-        end = job.end()
-        assert end.outcome == "stopped"
-        assert end.left_behind >= 4
-        job.assert_nothing_left()
-
-    def test_twice_does_not_wait(self, jobs: Bench) -> None:
-        job = jobs.start("stubborn", "orphans", grace_s=600)
-        job.wait_up(2)
-        assert request_stop(job.folder)
-        job.wait_for(JobChanged, 3)
-        assert request_stop(job.folder)
-        assert job.end().outcome == "stopped"
-        job.assert_nothing_left()
-
-    def test_by_force_at_once(self, jobs: Bench) -> None:
-        job = jobs.start("stubborn", grace_s=600)
-        job.wait_up(2)
-        assert request_stop(job.folder, force=True)
-        assert job.end().outcome == "stopped"
-        job.assert_nothing_left()
-
-    def test_before_the_job_is_there(self, jobs: Bench) -> None:
-        job = jobs.start()
-        assert request_stop(job.folder)
-        assert job.end().outcome == "stopped"
-        job.assert_nothing_left()
-
-    def test_without_a_hub(self, jobs: Bench) -> None:
-        job = jobs.start()
-        job.wait_up(2)
-        job.kill(job.hub())
-        assert request_stop(job.folder)
-        until(job.folder.exit_path.exists, "the keeper has seen the end")
-        ensure_hub(job.folder)
-        assert job.end().outcome == "stopped"
-        job.assert_nothing_left()
-
-    @pytest.mark.torch
-    def test_the_real_torchrun(self, jobs: Bench) -> None:
-        job = jobs.start("orphans", real_torchrun=True)
-        job.wait_up(2)
-        assert request_stop(job.folder)
-        assert job.end().outcome == "stopped"
-        job.assert_nothing_left()
-
-
-@pytest.mark.parametrize("signum", [signal.SIGHUP, signal.SIGINT])
-def test_hangup_and_interrupt_are_no_orders(jobs: Bench, signum: signal.Signals) -> None:
-    job = jobs.start()
-    job.wait_up(2)
-    job.kill(job.hub(), signum)
-    job.kill(job.keeper(), signum)
-    job.go()
-    assert job.end().outcome == "finished"
-    job.assert_nothing_left()
 
 
 def test_two_runs_at_once(jobs: Bench) -> None:
