@@ -69,9 +69,9 @@ class Palette:
 
     @cached_property
     def on_cursor(self) -> dict[str, Style]:
-        """Styles of the roles on the row under the cursor."""
+        """Styles of the roles on the row under the cursor; a reversed row is all of one colour, or it would be patchwork."""
         base = self.styles["cursor"]
-        return {role: base + style for role, style in self.styles.items()}
+        return {role: base if base.reverse else base + style for role, style in self.styles.items()}
 
 
 @dataclass
