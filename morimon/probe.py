@@ -13,7 +13,7 @@ Contract: a call never blocks, never raises because of the connection, the liste
 tenth of a microsecond where MORIMON_SOCKET is not set. What cannot be sent is dropped and counted, and the count is
 sent as soon as possible; only what was under way when a listener dies is lost without a count. A lost connection is
 tried again at most every 0.1 s, later every 5 s, for as long as the job lives, since a listener may come back at any
-time; between two attempts a call only reads the clock. After a fork the child opens a connection of its own. A probe
+time; between two attempts a call makes no system call. After a fork the child opens a connection of its own. A probe
 may be shared by threads: a lock is held for one non-blocking send. A signal handler may use it too, even where it
 interrupts a call; only the counts can then be off by one.
 
@@ -40,6 +40,8 @@ PROTOCOL_VERSION = 1
 # Values that are written as they stand, without the encoder: `enter` and `done` are called where time is measured.
 _PHASES = ("dispatch", "combine")
 _PLAIN = frozenset((int, float, type(None)))
+
+_NO_SIGNAL = int(socket.MSG_NOSIGNAL)
 
 _FIRST_RETRY_NS = 100_000_000
 _LAST_RETRY_NS = 5_000_000_000
@@ -101,7 +103,9 @@ class Probe:
 
     def hello(self) -> None:
         """Connect now and name this rank, instead of with the first message."""
-        self._send(None)
+        if self._path:
+            with self._lock:
+                self._ready()
 
     def config(self, **fields: object) -> None:
         """Tell the job's configuration: num_tokens, hidden, topk, num_experts, dtype, kernel_type, backend, …
@@ -109,7 +113,7 @@ class Probe:
         The fields are those of morimon.model.config.JobConfig; later calls complete earlier ones. Once, by one rank,
         is enough.
         """
-        self._send({"ev": "config", "config": fields})
+        self._tell({"ev": "config", "config": fields})
 
     def enter(self, phase: str, round: int) -> None:  # noqa: A002 - the field's word
         """Say that this rank arrives at `phase` ("dispatch" or "combine") of `round`; warm-up rounds are negative.
@@ -122,7 +126,7 @@ class Probe:
             if type(phase) is str and phase in _PHASES and type(round) is int:
                 self._send(f'{{"ev":"phase","t_ns":{t_ns},"round":{round},"phase":"{phase}"}}\n'.encode())
             else:
-                self._send({"ev": "phase", "t_ns": t_ns, "round": round, "phase": phase})
+                self._tell({"ev": "phase", "t_ns": t_ns, "round": round, "phase": phase})
 
     def done(
         self,
@@ -152,7 +156,7 @@ class Probe:
             )
             self._send(line.replace("None", "null").encode())
         else:
-            self._send(
+            self._tell(
                 {
                     "ev": "round",
                     "t_ns": t_ns,
@@ -168,21 +172,21 @@ class Probe:
 
     def tokens(self, recv_tokens: int, rdma_tokens_algo: int | None = None) -> None:
         """Tell how many tokens this rank receives with the present configuration, and how many of them by RDMA."""
-        self._send({"ev": "tokens", "recv_tokens": recv_tokens, "rdma_tokens_algo": rdma_tokens_algo})
+        self._tell({"ev": "tokens", "recv_tokens": recv_tokens, "rdma_tokens_algo": rdma_tokens_algo})
 
     def traffic(self, to_ranks: Iterable[int], to_experts: Iterable[int] = ()) -> None:
         """Tell how many tokens this rank dispatches to every rank (world_size numbers), and on every expert."""
         if self._path:
-            self._send({"ev": "traffic", "to_ranks": to_ranks, "to_experts": to_experts})
+            self._tell({"ev": "traffic", "to_ranks": to_ranks, "to_experts": to_experts})
 
     def progress(self, done: int, total: int | None = None, label: str = "") -> None:
         """Tell how far the job is."""
-        self._send({"ev": "progress", "done": done, "total": total, "label": label})
+        self._tell({"ev": "progress", "done": done, "total": total, "label": label})
 
     def counter(self, name: str, value: float, unit: str = "") -> None:
         """Tell a figure of your own; `name` and `unit` are shown as they stand (at most 64 and 16 characters)."""
         if self._path:
-            self._send({"ev": "counter", "name": name, "value": value, "unit": unit})
+            self._tell({"ev": "counter", "name": name, "value": value, "unit": unit})
 
     def close(self) -> None:
         """End the connection; a later call opens a new one."""
@@ -216,24 +220,34 @@ class Probe:
             self._socket.close()
         self._start_over()
 
-    def _send(self, message: dict[str, object] | bytes | None) -> None:
-        """Send one message, or with None only connect; what does not leave now is counted."""
+    def _tell(self, fields: dict[str, object]) -> None:
+        """Encode and send a message."""
         if not self._path:
             return
-        with self._lock:
-            connection = self._socket or self._connect()
-            if connection is not None and (not (self._rest or self._untold) or self._flush(connection)):
-                if message is None:
-                    return
-                try:
-                    line = message if isinstance(message, bytes) else _line(message)
-                except Exception:  # noqa: BLE001 - a fault of a figure's own methods is counted, never the job's
-                    self._drop(_NOT_A_FIGURE)
-                    return
-                if self._put(connection, line):
-                    return
-            if message is not None:
+        try:
+            line = _line(fields)
+        except Exception:  # noqa: BLE001 - a fault of a figure's own methods is counted, never the job's
+            with self._lock:
+                self._drop(_NOT_A_FIGURE)
+        else:
+            self._send(line)
+
+    def _send(self, line: bytes) -> None:
+        """Send one message; what does not leave now is counted."""
+        self._lock.acquire()  # with caches cold, as they are after a kernel, a `with` costs twice as much
+        try:
+            connection = self._socket
+            if connection is None or self._rest or self._untold:
+                connection = self._ready()
+            if connection is None or not self._put(connection, line):
                 self._drop(_FULL if self._socket else _NO_LISTENER)
+        finally:
+            self._lock.release()
+
+    def _ready(self) -> socket.socket | None:
+        """The connection, if there is one and nothing is left to be sent first."""
+        connection = self._socket or self._connect()
+        return connection if connection is not None and self._flush(connection) else None
 
     def _connect(self) -> socket.socket | None:
         """A connection with the hello sent, or None while nobody listens; a Unix socket connects at once or fails."""
@@ -269,7 +283,7 @@ class Probe:
     def _put(self, connection: socket.socket, line: bytes) -> bool:
         """Hand a line to the kernel; False where none of it left. What is left of a part goes to `_rest`."""
         try:
-            sent = connection.send(line, socket.MSG_NOSIGNAL)
+            sent = connection.send(line, _NO_SIGNAL)
         except BlockingIOError:
             return False
         except OSError:
