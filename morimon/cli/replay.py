@@ -13,15 +13,21 @@ from morimon.report.exits import ExitCode
 from morimon.report.follow import recorded
 from morimon.runs.folder import RunFolder
 
+DEMO = Path(__file__).resolve().parent.parent / "demo"
+"""A run folder that is shipped: 60 rounds of the built-in job, of which rank 2 enters every phase 40 ms late."""
+
 
 @click.command()
-@click.argument("run", metavar="ID|FILE")
+@click.argument("run", required=False, metavar="ID|FILE")
+@click.option("--demo", is_flag=True, help="Show a recorded run of 8 gloo ranks that comes with morimon.")
 @click.option("--headless", is_flag=True, help="Lines instead of screens, also on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One object a line instead of text; see docs/json.md.")
 @screen_options
-def command(run: str, headless: bool, as_json: bool) -> None:
+def command(run: str | None, demo: bool, headless: bool, as_json: bool) -> None:
     """Show a recorded run again: by its id, the beginning of its id, its folder, or its events.jsonl."""
-    path, folder = _record(run)
+    if (run is None) is not demo:
+        raise Refused("Name one run: its id (`morimon runs` lists them), its events.jsonl, or --demo.")
+    path, folder = _record(str(DEMO / "events.jsonl") if run is None else run)
     if wants_screen(headless=headless, as_json=as_json):
         open_screens(folder, "replay", path)
     try:
