@@ -109,7 +109,7 @@ def watch(folder: RunFolder, expected: int) -> dict[str, float]:
     due = time.monotonic()
     while not ended:
         due = max(due + 1 / READS_PER_SECOND, time.monotonic())
-        time.sleep(due - time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
         samples: list[PhaseDone] = []
         while events := reader.read():
             for event in events:
