@@ -8,6 +8,7 @@ later tell it after the burial too.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import fcntl
 import os
 import struct
@@ -17,6 +18,9 @@ from typing import NamedTuple
 
 from morimon.runs.identity import ProcessIdentity
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_SYS_PIDFD_OPEN = 434
+"""The same number on every architecture."""
 _PIDFD_INFO = struct.Struct("=Q52xi")
 """struct pidfd_info: mask first, exit_code last."""
 _PIDFD_GET_INFO = 0xC000FF0B | _PIDFD_INFO.size << 16
@@ -43,7 +47,7 @@ class ExitWatch:
             return
         self._watched[process] = None
         try:
-            fd = os.pidfd_open(process.pid)
+            fd = open_pidfd(process.pid)
         except OSError:  # gone already, a kernel before 5.3, or no file left to open: `poll` will look
             return
         self._watched[process] = fd
@@ -74,6 +78,19 @@ class ExitWatch:
         if fd is not None:
             asyncio.get_running_loop().remove_reader(fd)
             os.close(fd)
+
+
+def open_pidfd(pid: int) -> int:
+    """A file descriptor that is readable when the process has ended; OSError where that can't be had.
+
+    Pythons that were built against old kernel headers (conda's are) lack os.pidfd_open, whatever kernel they run on.
+    """
+    if hasattr(os, "pidfd_open"):
+        return os.pidfd_open(pid)
+    fd: int = _libc.syscall(_SYS_PIDFD_OPEN, pid, 0)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return fd
 
 
 def status_of_zombie(process: ProcessIdentity) -> ExitStatus | None:

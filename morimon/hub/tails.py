@@ -11,7 +11,7 @@ from morimon.hub.outcome import Attempts
 from morimon.hub.output_files import OutputFiles
 from morimon.logs import LogEvent, StreamParser
 
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 16
 _TURN_S = 0.02
 """Reading of one turn: a job that floods its log must not keep the hub from its other work."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from morimon.hub.exits import ExitStatus, ExitWatch, status_of_buried, status_of_zombie
+from morimon.hub.exits import ExitStatus, ExitWatch, open_pidfd, status_of_buried, status_of_zombie
 from morimon.hub.marked import marked, send
 from morimon.hub.processes import Place, Processes, place_of
 from morimon.runs.identity import ProcessIdentity
@@ -85,11 +86,13 @@ def test_the_topmost_process_is_the_rank_and_all_below_it_counts() -> None:
         ("import os; input(); os.kill(os.getpid(), 9)", ExitStatus(signal=signal.SIGKILL)),
     ],
 )
-@pytest.mark.parametrize("has_pidfd", [True, False])
+@pytest.mark.parametrize("pidfd", ["python's", "the kernel's", "none"])
 async def test_the_end_of_a_process_is_told_with_its_status(
-    monkeypatch: pytest.MonkeyPatch, code: str, status: ExitStatus, has_pidfd: bool
+    monkeypatch: pytest.MonkeyPatch, code: str, status: ExitStatus, pidfd: str
 ) -> None:
-    if not has_pidfd:
+    if pidfd == "the kernel's":
+        monkeypatch.delattr("os.pidfd_open")
+    elif pidfd == "none":
 
         def refuse(_: int) -> int:
             raise OSError(38, "Function not implemented")
@@ -113,6 +116,19 @@ async def test_the_end_of_a_process_is_told_with_its_status(
     child.wait()
     watch.close()
     assert told.empty()
+
+
+def test_a_python_without_pidfds_asks_the_kernel_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.pidfd_open")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    fd = open_pidfd(child.pid)
+    assert select.select([fd], [], [], 0)[0] == []
+    child.kill()
+    assert select.select([fd], [], [], 10)[0] == [fd]
+    os.close(fd)
+    child.communicate()
+    with pytest.raises(ProcessLookupError):
+        open_pidfd(child.pid)
 
 
 def test_the_status_of_a_buried_process() -> None:
