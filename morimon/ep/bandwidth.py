@@ -88,17 +88,20 @@ def judge(claimed_gbps: float, line_gbps: float, counted: Counted = ALL_CROSSES)
     percent = 100 * claimed_gbps / line_gbps
     if claimed_gbps <= line_gbps:
         return LineVerdict(percent, impossible=False, reason=None)
-    reason = f"{claimed_gbps:.1f} GB/s claimed > {line_gbps:g} GB/s line: "
+    reason = f"{_figure(claimed_gbps)} GB/s claimed > {line_gbps:g} GB/s line: "
     crossing = claimed_gbps * counted.crossing_share
     if counted.also:
-        reason += f"{counted.also} {crossing:.1f}"
+        reason += f"{counted.also} {_figure(crossing)}"
         if crossing <= line_gbps:
             return LineVerdict(percent, impossible=True, reason=f"{reason}.")
         reason += ", still above: "
     if crossing * _DTYPE_MISCOUNT <= line_gbps:
-        reason += (
-            f"is the dtype counted right? Rows of half the bytes would make {crossing * _DTYPE_MISCOUNT:.1f}."
-        )
+        reason += f"is the dtype counted right? Rows of half the bytes would make {_figure(crossing * _DTYPE_MISCOUNT)}."
     else:
         reason += "is the duration that of the whole phase, and the line rate that of all its ports?"
     return LineVerdict(percent, impossible=True, reason=reason)
+
+
+def _figure(value_gbps: float) -> str:
+    """One decimal; for slow links three digits."""
+    return f"{value_gbps:.1f}" if value_gbps >= 10 else f"{value_gbps:.3g}"

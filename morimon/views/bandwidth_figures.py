@@ -104,11 +104,16 @@ def _ep_config(told: JobConfig, num_nodes: int | None) -> EpConfig | None:
         return None
 
 
+def seen_of(rank: RankSnapshot, phase: Phase) -> PhaseFigures:
+    """What is known of a rank in a phase."""
+    return rank.dispatch if phase == "dispatch" else rank.combine
+
+
 def figures_of(
     rank: RankSnapshot, phase: Phase, link: Link, job: Job, rates: LineRates
 ) -> tuple[Figure, ...]:
     """The figures of NAMES[link], in that order."""
-    seen = rank.dispatch if phase == "dispatch" else rank.combine
+    seen = seen_of(rank, phase)
     line = rates.of(link)
     if link == "rdma":
         return _judged(_rdma(rank, seen, phase, job), line, _rdma_counted(job))
@@ -174,9 +179,11 @@ def own_tokens(rank: RankSnapshot) -> int | None:
 
 
 def _claim(value: float | None, seen: PhaseFigures) -> Figure:
+    """Mori's lists hold whole numbers, cut off."""
     if value is None or seen.claimed is None:
         return Figure("claimed")
-    return Figure("claimed", value, f"printed by the job in round {seen.claimed.round}")
+    cut = ", as a whole number" if value.is_integer() else ""
+    return Figure("claimed", value, f"printed by the job in round {seen.claimed.round}{cut}")
 
 
 def _counted(

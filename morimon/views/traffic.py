@@ -53,19 +53,22 @@ def cursor_of(state: TrafficState) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class TrafficRows:
-    """A row a sender (or a few of them), and a border between nodes."""
+    """A row a sender (or a few of them), and a border between nodes; where all has room, what stands under them."""
 
     grid: Grid
     cursor: tuple[int, int]
     entries: tuple[int | None, ...]
     """Row of the grid; None for a border."""
+    below: tuple[Line, ...] = ()
 
     def __len__(self) -> int:
-        """Senders and borders."""
-        return len(self.entries)
+        """Senders and borders, and what is below."""
+        return len(self.entries) + len(self.below)
 
     def line(self, index: int) -> Line:
         """One of them."""
+        if index >= len(self.entries):
+            return self.below[index - len(self.entries)]
         entry = self.entries[index]
         return self.grid.border() if entry is None else self.grid.row(entry, self.cursor)
 
@@ -90,8 +93,14 @@ def build(snapshot: RunSnapshot, frame: Frame, state: TrafficState | None = None
     grid = grid_of(matrix, frame.width, cursor[1], frame.glyphs, exact=state.exact)
     rows = rows_of(grid, cursor)
     head = [_title(grid, frame), *_notes(snapshot, grid, frame), grid.heading(rows.cursor)]
-    foot = [grid.sums(), grid.experts(), *_loads(matrix, frame), _cell(grid, rows.cursor, frame)]
-    foot = [fitted(line, frame.width) for line in foot if line]
+    below = [
+        fitted(line, frame.width) for line in (grid.sums(), grid.experts(), *_loads(matrix, frame)) if line
+    ]
+    foot = [_cell(grid, rows.cursor, frame)]
+    if frame.height is None or len(head) + len(rows) + len(below) + len(foot) <= frame.height:
+        rows = replace(rows, below=tuple(below))
+    else:
+        foot = [*below, *foot]
     return Page(
         tuple(fitted(line, frame.width) for line in head),
         rows,
@@ -143,7 +152,7 @@ def _disagreements(snapshot: RunSnapshot, matrix: Matrix) -> list[str]:
     if not wrong:
         return []
     rank, counted, sent = wrong[0]
-    more = f"; so do {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    more = f"; {len(wrong) - 1} more do not agree" if len(wrong) > 1 else ""
     return [f"rank {rank} counts {counted} tokens received, its senders {sent}{more}"]
 
 

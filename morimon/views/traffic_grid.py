@@ -69,7 +69,7 @@ class Grid:
             run = heat(value, self.low, self.high, self._text(value, heat_step(value, self.low, self.high)))
             if np.isnan(value):
                 run = Run(run.text, "dim")
-            runs.append(Run(run.text, "selected") if cursor == (index, column) else run)
+            runs.append(Run(self._pointed(run.text), "selected") if cursor == (index, column) else run)
         sent = self.matrix.sent[index * self.per : (index + 1) * self.per].sum()
         return merged([*runs, Run(f"{_count(float(sent), self.glyphs):>{_SUM}}", "text")])
 
@@ -160,6 +160,10 @@ class Grid:
         if np.isnan(value):
             return f"{self.glyphs.missing:>{self.cell}}"
         return f"{value:>{self.cell}.0f}" if self.has_numbers else f"{self._digit(value, step):>{self.cell}}"
+
+    def _pointed(self, text: str) -> str:
+        """The text with a pointer in the gap before it, so that the cursor shows without colour."""
+        return self.glyphs.play + text[1:] if text.startswith(" ") else text
 
     def _digit(self, value: float, step: int) -> str:
         return self.glyphs.dot if value == 0 else str(step)

@@ -241,7 +241,7 @@ class _Author:
             ),
         )
         for rank in range(plan.ranks):
-            counts = tuple(plan.tokens * plan.topk // plan.ranks + (rank + d) % 5 for d in range(plan.ranks))
+            counts = tuple(self._sent(rank, d) for d in range(plan.ranks))
             loads = tuple(plan.tokens * plan.topk // experts + (rank + e) % 7 for e in range(experts))
             self._add(
                 Tokens(
@@ -258,6 +258,16 @@ class _Author:
                 f"rank {rank} recv {self.recv[rank]} tokens {self.rdma[rank]} rdma tokens",
             )
         self.now_ns = t + 10_000_000
+
+    def _sent(self, source: int, destination: int) -> int:
+        """Tokens from one rank to another: shares of what that one receives, a little more or less by turns."""
+        share, rest = divmod(self.recv[destination], self.plan.ranks)
+        extra = 1 if source < rest else 0
+        pair, second = divmod(source, 2)
+        if 2 * pair + 1 < self.plan.ranks:
+            swing = share * ((3 * pair + destination) % 7) // 50
+            extra += -swing if second else swing
+        return share + extra
 
     def _round(self, number: int) -> None:
         plan = self.plan

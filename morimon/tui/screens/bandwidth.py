@@ -9,7 +9,8 @@ from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.base import DataScreen
-from morimon.views.bandwidth import PHASES, BandwidthState, Chart, build, chart, settled_state, sheet
+from morimon.views.bandwidth import build, sheet
+from morimon.views.bandwidth_chart import PHASES, BandwidthState, Chart, chart, settled_state
 from morimon.views.rank_filter import FilterError, parse_filter
 
 

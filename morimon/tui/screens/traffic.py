@@ -35,6 +35,7 @@ class TrafficScreen(DataScreen):
         body, at = self.view.page.body, self.view.page.cursor or 0
         if not isinstance(body, TrafficRows):
             return
+        row = min(row, len(body.entries) - 1)
         entry = body.entries[row]
         if entry is None:
             entry = body.entries[row + 1 if row > at else row - 1]
