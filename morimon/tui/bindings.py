@@ -41,38 +41,41 @@ def key_line(
 
     Spots count from the bottom: line -1.
     """
-    glyphs = frame.glyphs
-    parts: list[tuple[list[Run], str]] = []
-    for screen in screens:
-        role: Role = "selected" if screen.name == current else "text"
-        title = [Run(" "), Run(screen.key, "key"), Run(f" {screen.title} ", role)]
-        parts.append((title, f"app.open_screen('{screen.name}')"))
-    shown_keys = sorted((key for key in keys if key.rank), key=lambda key: key.rank)
-    move = next((key for key in keys if key.id == "up"), None)
-    tail: list[tuple[list[Run], str]] = []
-    room = frame.width - sum(_width(runs) for runs, _ in parts) - 3
-    if move is not None and not frame.is_narrow:
-        tail.append(([Run(" "), Run(glyphs.up_down, "key"), Run(" select ", "dim")], ""))
-        room -= _width(tail[0][0])
-    kept = []
-    for key in shown_keys:
-        runs = [Run(" "), Run(shown(key, glyphs), "key"), Run(f" {key.label} ", "dim")]
-        if (width := _width(runs)) <= room:
-            room -= width
-            kept.append((runs, key))
-    order = {key.id: place for place, key in enumerate(sorted(keys, key=_reading_order))}
-    kept.sort(key=lambda pair: order[pair[1].id])
-    tail += [(runs, key.action) for runs, key in kept]
-    runs_out: list[Run] = []
+    tabs = [_tab(screen, current, is_narrow=frame.is_narrow) for screen in screens]
+    room = frame.width - sum(_width(runs) for runs, _ in tabs) - 1
+    runs: list[Run] = []
     spots = []
     at = 0
-    for runs, action in (*parts, ([Run(glyphs.bar, "border")], ""), *tail):
-        width = _width(runs)
+    for part, action in (*tabs, ([Run(frame.glyphs.bar, "border")], ""), *_hints(keys, room, frame)):
+        width = _width(part)
         if action:
             spots.append(Spot(-1, at, at + width, action))
-        runs_out += runs
+        runs += part
         at += width
-    return merged(runs_out), tuple(spots)
+    return merged(runs), tuple(spots)
+
+
+def _tab(screen: ScreenInfo, current: str, *, is_narrow: bool) -> tuple[list[Run], str]:
+    role: Role = "selected" if screen.name == current else "text"
+    action = f"app.open_screen('{screen.name}')"
+    if is_narrow:
+        return [Run(screen.key, "key"), Run(f" {screen.short or screen.title}", role), Run(" ")], action
+    return [Run(" "), Run(screen.key, "key"), Run(f" {screen.title} ", role)], action
+
+
+def _hints(keys: Sequence[Key], room: int, frame: Frame) -> list[tuple[list[Run], str]]:
+    """What keys do, the most important ones as far as there is room, in reading order."""
+    hints: list[tuple[list[Run], str]] = []
+    if not frame.is_narrow and any(key.id == "up" for key in keys):
+        hints.append(([Run(" "), Run(frame.glyphs.up_down, "key"), Run(" select ", "dim")], ""))
+        room -= _width(hints[0][0])
+    kept: dict[str, tuple[list[Run], str]] = {}
+    for key in sorted((key for key in keys if key.rank), key=lambda key: key.rank):
+        runs = [Run(" "), Run(shown(key, frame.glyphs), "key"), Run(f" {key.label} ", "dim")]
+        if (width := _width(runs)) <= room:
+            room -= width
+            kept[key.id] = (runs, key.action)
+    return hints + [kept[key.id] for key in sorted(keys, key=_reading_order) if key.id in kept]
 
 
 def _reading_order(key: Key) -> tuple[bool, int]:

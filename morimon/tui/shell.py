@@ -16,7 +16,7 @@ from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from morimon.draw.glyphs import Glyphs
+from morimon.draw.glyphs import ASCII, Glyphs
 from morimon.store.snapshot import RunSnapshot
 from morimon.tui.bindings import bindings_of, screen_bindings
 from morimon.tui.keys import keys_of
@@ -24,7 +24,8 @@ from morimon.tui.options import Mode, Options
 from morimon.tui.replaying import ReplayActions
 from morimon.tui.screens import SCREENS, ScreenInfo
 from morimon.tui.screens.base import DataScreen
-from morimon.tui.screens.dialogs import Choice, ChoiceDialog, HelpScreen
+from morimon.tui.screens.dialogs import Choice, ChoiceDialog
+from morimon.tui.screens.help import HelpScreen
 from morimon.tui.screens.log import LogScreen
 from morimon.tui.source import ReplaySource, Source
 from morimon.tui.taking import TakingActions
@@ -41,6 +42,10 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     """Shows one run. `snapshot` is what screens read: the newest, or the one that pausing froze."""
 
     TITLE = "morimon"
+    CSS = """
+    SearchIcon { display: none; }
+    .-ascii Container, .-ascii #--container, .-ascii #--input, .-ascii Toast { border: ascii $primary; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app", "replay"), *screen_bindings()]
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
@@ -96,6 +101,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     async def on_mount(self) -> None:
         """Take the theme, the signals and the first screen."""
+        self.set_class(self.glyphs.name == ASCII.name, "-ascii")
         self._take_theme(self.palette)
         self._report_themes()
         loop = asyncio.get_running_loop()
@@ -188,14 +194,9 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
             self.screen.choose_rank(rank)
 
     def action_help(self) -> None:
-        """Show all keys of the screen in sight."""
-        names = {"app": "Everywhere", "view": "Moving and choosing", "replay": "Replay"} | {
-            s.name: s.title for s in SCREENS
-        }
-        scopes = self.scopes_of(self.current_mode)
-        groups = [(names[scope], keys_of([scope], self.options.keys)) for scope in scopes]
-        title = f"morimon {self.glyphs.dot} keys of this screen; the id behind each is its name in the settings' [keys]"
-        self.push_screen(HelpScreen(title, groups, self.glyphs, self.palette))
+        """Explain the screen in sight: its columns, and all keys that mean something on it."""
+        if isinstance(self.screen, DataScreen):
+            self.push_screen(HelpScreen(self.screen, self.palette))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette's commands: screens, keys, themes."""

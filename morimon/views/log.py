@@ -18,6 +18,14 @@ from morimon.model.events import Failure, LogLines
 from morimon.store.snapshot import RunSnapshot
 from morimon.views.log_rows import LogChoice, LogRows
 
+LEGEND = (
+    ("3 |", "the rank whose line it is; job: what torchrun or the whole command printed"),
+    ("! and ✗", "warnings and errors, by the words of the line"),
+    (
+        "following",
+        "the newest line stays in sight; going up stays where you are, going to the end follows again",
+    ),
+)
 _LEVEL_ROLES: dict[str, Role] = {"info": "text", "warning": "warning", "error": "failed"}
 _LEVEL_WORDS = {"info": "all levels", "warning": "warnings and errors", "error": "errors"}
 FAILURE_LINES = 6

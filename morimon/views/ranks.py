@@ -24,6 +24,27 @@ from morimon.views.rank_filter import EVERY_RANK, RankFilter
 from morimon.views.rank_graph import LEAST_HEIGHT, Curves, Figure, curves, rank_graph, settle
 from morimon.views.rank_summary import summary, verdict
 
+LEGEND = (
+    (
+        "phase, round",
+        "what the rank does now; rounds below 0 warm up, state words stand for ranks that do not run",
+    ),
+    ("recv", "tokens that the rank receives in a dispatch"),
+    (
+        "rdma",
+        "tokens that come over RDMA by mori's algorithm bandwidth; nothing where all ranks are on one node",
+    ),
+    ("arrived +µs", "how long after the first rank it entered dispatch; who is late is read from this"),
+    ("cmb +µs", "the same for combine"),
+    ("last", "phase entries in which it was the last one"),
+    ("dispatch, combine", "its own time, µs: the late rank shows the shortest, since the others wait for it"),
+    ("GB/s", "bytes received by that time, in 10^9 bytes/s: XGMI or NVL; rdma: the RDMA algorithm bandwidth"),
+    ("rounds", "the newest times as columns, all ranks on one scale"),
+    (
+        "best, worst",
+        "the best rank in its best round, the worst likewise; average: mean over rounds of the rank mean",
+    ),
+)
 _PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
 _GRAPH_MOST = 20
 GRAPH_S = 1.0

@@ -18,6 +18,13 @@ from morimon.store.snapshot import RankSnapshot, RunSnapshot
 from morimon.views.rank_fields import FIELDS, doing, ordered
 from morimon.views.rank_filter import EVERY_RANK, RankFilter
 
+LEGEND = (
+    ("CPU %", "of the rank's process and its children; 100 is one core"),
+    ("over time", "the newest samples as columns, from 0 to 100 % or to the highest value"),
+    ("memory", "resident, of the process and its children, in powers of 1024"),
+    ("counters", "figures that the job tells by its probe: smallest, median, largest over the ranks"),
+    ("set aside", "input that could not be used, counted by reason"),
+)
 SORTS = ("rank", "node", "pid", "phase", "cpu", "rss", "threads")
 NOTES_SHOWN = 3
 COUNTERS_SHOWN = 6

@@ -13,7 +13,8 @@ from textual.pilot import Pilot
 from morimon.draw.glyphs import ASCII
 from morimon.model.events import RecordEvent
 from morimon.tui.options import Options
-from morimon.tui.screens.dialogs import ChoiceDialog, HelpScreen
+from morimon.tui.screens.dialogs import ChoiceDialog
+from morimon.tui.screens.help import HelpScreen
 from morimon.tui.source import ReplaySource
 from morimon.tui.widgets.prompt import Prompt
 from tests.support.records import Plan, make_record

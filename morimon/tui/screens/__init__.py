@@ -20,13 +20,15 @@ class ScreenInfo:
     class_name: str
     needs_run: bool = True
     """Whether it shows a run, and so has nothing to show where only a folder is watched."""
+    short: str = ""
+    """The title where there is little room, if it is shorter."""
 
 
 SCREENS: tuple[ScreenInfo, ...] = (
     ScreenInfo("ranks", "1", "Ranks", "morimon.tui.screens.ranks", "RanksScreen"),
     ScreenInfo("trace", "2", "Trace", "morimon.tui.screens.trace", "TraceScreen", needs_run=False),
-    ScreenInfo("bandwidth", "3", "Bandwidth", "morimon.tui.screens.bandwidth", "BandwidthScreen"),
-    ScreenInfo("traffic", "4", "Traffic", "morimon.tui.screens.traffic", "TrafficScreen"),
-    ScreenInfo("system", "5", "System", "morimon.tui.screens.system", "SystemScreen"),
+    ScreenInfo("bandwidth", "3", "Bandwidth", "morimon.tui.screens.bandwidth", "BandwidthScreen", short="BW"),
+    ScreenInfo("traffic", "4", "Traffic", "morimon.tui.screens.traffic", "TrafficScreen", short="Traf"),
+    ScreenInfo("system", "5", "System", "morimon.tui.screens.system", "SystemScreen", short="Sys"),
     ScreenInfo("log", "6", "Log", "morimon.tui.screens.log", "LogScreen"),
 )

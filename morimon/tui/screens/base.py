@@ -6,6 +6,7 @@ widget but through `repaint`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -35,6 +36,8 @@ class DataScreen(Screen[None], inherit_bindings=False):
     NAME: ClassVar[str] = ""
     FILTER_HINT: ClassVar[str] = ""
     """What may be typed after `/`; empty: this screen has no filter."""
+    LEGEND: ClassVar[Sequence[tuple[str, str]]] = ()
+    """(word on the screen, what it means), for the help screen."""
 
     CSS = "DataScreen { layout: vertical; overflow: hidden; background: $background; }"
 

@@ -1,4 +1,4 @@
-"""Questions with a few answers, each under a key, in a box over the screen; and the help screen."""
+"""Questions with a few answers, each under a key, in a box over the screen."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.screen import ModalScreen
 
-from morimon.draw.glyphs import Glyphs
 from morimon.draw.line import Line, Run
-from morimon.draw.page import Lines, Page, Spot
-from morimon.draw.text import cells
-from morimon.tui.bindings import bindings_of
-from morimon.tui.keys import Key, shown
-from morimon.tui.messages import RoomChanged, SpotClicked, Wheel
+from morimon.draw.page import Page, Spot
+from morimon.tui.messages import RoomChanged, SpotClicked
 from morimon.tui.themes import Palette
 from morimon.tui.widgets.lines import LinesView
 
@@ -78,75 +74,3 @@ class ChoiceDialog(ModalScreen[str]):
                 event.stop()
                 self.dismiss(choice.value)
                 return
-
-
-class HelpScreen(ModalScreen[None], inherit_bindings=False):
-    """All keys that mean something on the screen below, made from the registry."""
-
-    BINDINGS = bindings_of("view")
-    CSS = "HelpScreen { background: $background; }"
-
-    def __init__(
-        self, title: str, groups: Sequence[tuple[str, Sequence[Key]]], glyphs: Glyphs, palette: Palette
-    ) -> None:
-        super().__init__()
-        self._title, self._groups, self._glyphs, self._palette = title, groups, glyphs, palette
-
-    def compose(self) -> ComposeResult:
-        """One widget."""
-        yield LinesView(self._palette)
-
-    def page(self) -> Page:
-        """Titles and keys, one a line."""
-        rows: list[Line] = []
-        for title, keys in self._groups:
-            rows += [(), (Run(f" {title}", "title"),)]
-            for key in keys:
-                names = "  ".join(
-                    shown(Key(key.id, name, "", "", ""), self._glyphs) for name in key.keys.split(",")
-                )
-                rows.append(
-                    (
-                        Run(f"   {names}{' ' * max(18 - cells(names), 1)}", "key"),
-                        Run(key.help),
-                        Run(f"  {key.id}", "dim"),
-                    )
-                )
-        head: tuple[Line, ...] = ((Run(f" {self._title}", "heading"),),)
-        foot: tuple[Line, ...] = (
-            (
-                Run(" esc", "key"),
-                Run(" close   ", "dim"),
-                Run(self._glyphs.up_down, "key"),
-                Run(" scroll", "dim"),
-            ),
-        )
-        return Page(head, Lines(rows), foot)
-
-    @on(RoomChanged)
-    def _room_changed(self) -> None:
-        self.query_one(LinesView).show(self.page())
-
-    @on(Wheel)
-    def _wheel(self, message: Wheel) -> None:
-        self.action_move(message.rows)
-
-    def action_move(self, rows: int) -> None:
-        """Scroll."""
-        self.query_one(LinesView).scroll_rows(rows)
-
-    def action_move_page(self, pages: int) -> None:
-        """Scroll by a page."""
-        view = self.query_one(LinesView)
-        view.scroll_rows(pages * max(view.body_height - 1, 1))
-
-    def action_move_to(self, row: int) -> None:
-        """Scroll to the first or last line."""
-        view = self.query_one(LinesView)
-        view.scroll_rows(-view.top if row == 0 else len(view.page.body))
-
-    def on_key(self, event: events.Key) -> None:
-        """Escape, q or ? closes."""
-        if event.key in ("escape", "q", "question_mark", "f1", "ctrl+c"):
-            event.stop()
-            self.dismiss(None)

@@ -10,7 +10,7 @@ from morimon.draw.sheet import Sheet
 from morimon.feeds.log_text import LogText
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.base import DataScreen
-from morimon.views.log import LogState, build, matcher
+from morimon.views.log import LEGEND, LogState, build, matcher
 from morimon.views.log_rows import LEVELS, LogChoice, LogRows
 
 SEARCH_S = 0.3
@@ -22,6 +22,7 @@ class LogScreen(DataScreen):
     """What the ranks print."""
 
     NAME = "log"
+    LEGEND = LEGEND
     FILTER_HINT = "text to find"
     BINDINGS = bindings_of("view", "log")
 

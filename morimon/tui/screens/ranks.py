@@ -10,13 +10,14 @@ from morimon.store.snapshot import RankSnapshot
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.rank_table import RankTableScreen
 from morimon.views.rank_fields import FIELDS
-from morimon.views.ranks import RanksState, build, chosen_ranks, settled_state, sheet
+from morimon.views.ranks import LEGEND, RanksState, build, chosen_ranks, settled_state, sheet
 
 
 class RanksScreen(RankTableScreen):
     """Who does what, and who is late."""
 
     NAME = "ranks"
+    LEGEND = LEGEND
     SORTS = tuple(FIELDS)
     BINDINGS = bindings_of("view", "ranks")
 

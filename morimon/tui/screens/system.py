@@ -7,13 +7,14 @@ from morimon.draw.sheet import Sheet
 from morimon.store.snapshot import RankSnapshot
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.rank_table import RankTableScreen
-from morimon.views.system import SORTS, SystemState, build, chosen_ranks, sheet
+from morimon.views.system import LEGEND, SORTS, SystemState, build, chosen_ranks, sheet
 
 
 class SystemScreen(RankTableScreen):
     """CPU, memory, threads; counters and notes."""
 
     NAME = "system"
+    LEGEND = LEGEND
     SORTS = SORTS
     BINDINGS = bindings_of("view", "system")
 
