@@ -16,6 +16,10 @@ _FOLLOW_UP = re.compile(
     r"|ProcessRaisedException|ProcessExitedException|ChildFailedError|timeout|timed out",
     re.IGNORECASE,
 )
+_LIKELY = {
+    "SIGKILL": "by hand, or by the kernel for want of memory (`dmesg` tells)",
+    "SIGBUS": "a full /dev/shm does this",
+}
 _ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
 
 _OWN, _UNEXPLAINED, _FOLLOWED = range(3)
@@ -29,7 +33,10 @@ def ended(rank: int, code: int) -> Failure:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return Failure(rank=rank, cause=f"Rank {rank} was ended by {name}.", signal=name)
+    likely = _LIKELY.get(name)
+    return Failure(
+        rank=rank, cause=f"Rank {rank} was ended by {name}{f': {likely}' if likely else ''}.", signal=name
+    )
 
 
 class Causes:

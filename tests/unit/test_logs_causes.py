@@ -99,7 +99,8 @@ def test_an_abort_because_of_a_lost_peer_is_no_cause() -> None:
 
 def test_agents_report_alone() -> None:
     root = root_of(agent(4, -9))
-    assert (root.rank, root.signal, root.cause) == (4, "SIGKILL", "Rank 4 was ended by SIGKILL.")
+    assert (root.rank, root.signal) == (4, "SIGKILL")
+    assert root.cause.startswith("Rank 4 was ended by SIGKILL")
 
 
 def test_ranks_own_error_completes_agents_report() -> None:
