@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from morimon.trace.group import distinct
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -76,7 +78,7 @@ class ThreadCodes(dict[tuple[Id, Id], int]):
             table = self._tables[first] = grown
         codes = table[tid]
         if (codes < 0).any():
-            for new in np.unique(tid[codes < 0]).tolist():
+            for new in distinct(tid[codes < 0]).tolist():
                 table[new] = self[first, new]
             codes = table[tid]
         return codes

@@ -7,7 +7,6 @@ only falls where its next iteration begins.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -62,7 +61,7 @@ RENAMED = {"CombineAll": "ep_combine_all"}
 DISPATCH_INTRANODE = {"dispatch_send_tokens", "dispatch_notify_peer", "dispatch_wait_peer_token"}
 V1_1_INTRANODE = {"combine_accum", "combine_copy_input"}
 LL = {
-    name: re.sub(r"(inter|intra)_node", r"\1_node_ll", name)
+    name: name.replace("_node", "_node_ll")
     for name in (
         "dispatch_inter_node_send",
         "dispatch_inter_node_recv",
@@ -74,22 +73,24 @@ BARRIERS = {
     "dispatch_sync",
     "ep_combine_sync_barrier",
     "combine_barrier",
-    *re.findall(r"\w+_recv_transfer", ASYNC_LL),
+    "dispatch_async_recv_transfer",
+    "combine_async_recv_transfer",
 }
 """Slots in which warps wait for other ranks (of dispatch_sync the last fragment only)."""
 SPARSE = {
     "dispatch_inter_node_send",
     "dispatch_inter_node_ll_send",
-    *re.findall(r"\w+_send_transfer", ASYNC_LL),
+    "dispatch_async_send_transfer",
+    "combine_async_send_transfer",
     "dispatch_notify_peer",
     "dispatch_wait_peer_token",
 }
 """Slots in which only some warps have work: one a remote node in an RDMA block, one a queue pair, or warp 0 alone."""
-GUESSES: tuple[tuple[re.Pattern[str], Lane], ...] = (
-    (re.compile(r"barrier|sync", re.IGNORECASE), "serial"),
-    (re.compile(r"inter_?node|rdma|scale_?out", re.IGNORECASE), "inter"),
-    (re.compile(r"intra|xgmi|nvl|scale_?up", re.IGNORECASE), "intra"),
-)
+GUESSES: dict[Lane, tuple[str, ...]] = {
+    "serial": ("barrier", "sync"),
+    "inter": ("inter_node", "internode", "rdma", "scale_out", "scaleout"),
+    "intra": ("intra", "xgmi", "nvl", "scale_up", "scaleup"),
+}
 
 
 def _slots(table: str) -> dict[str, Slot]:
@@ -124,8 +125,8 @@ def slot(name: str) -> Slot:
     known = KNOWN.get(canonical)
     if known:
         return known if name == canonical else replace(known, name=name)
-    lane = next((lane for pattern, lane in GUESSES if pattern.search(name)), OTHER)
     words = name.lower()
+    lane = next((lane for lane, parts in GUESSES.items() if any(part in words for part in parts)), OTHER)
     phase: Phase = "dispatch" if "dispatch" in words else "combine" if "combine" in words else ""
     return Slot(name, name, name[:24], lane, phase, -1)
 

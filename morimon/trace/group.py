@@ -32,11 +32,12 @@ def stable_order(key: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     return order, key[order]
 
 
-def distinct(key: Ints) -> Ints:
-    """The values that occur in `key` (integers, not negative), in order."""
+def distinct(key: NDArray[Any]) -> Ints:
+    """The values that occur in `key` (integers, not negative), in order. (np.unique loads numpy.ma, which costs more.)"""
     if int(key.max(initial=0)) < 4 * key.size + 1024:
         return np.flatnonzero(np.bincount(key))
-    return np.unique(key)
+    key = np.sort(key)
+    return key[firsts(key)]
 
 
 def firsts(key: NDArray[Any]) -> NDArray[np.bool_]:

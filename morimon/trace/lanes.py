@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from morimon.trace.families import BARRIERS
-from morimon.trace.group import firsts, stable_order, unions
+from morimon.trace.group import distinct, firsts, stable_order, unions
 from morimon.trace.model import Bar, Intervals, Lane, Timeline, Warps
 
 if TYPE_CHECKING:
@@ -96,24 +96,14 @@ def timeline(trace: Trace, process: int, number: int) -> Timeline:
     a, b = np.searchsorted(every.row, [index, index + 1]).tolist()
     intervals = Intervals(every.row[a:b], every.slot[a:b], every.start_ns[a:b], every.end_ns[a:b])
     bars = []
-    for code in np.unique(slot).tolist():
+    for code in distinct(slot).tolist():
         mine = intervals.slot == code
         parts = np.stack([intervals.start_ns[mine], intervals.end_ns[mine]], axis=1)
         shown = parts[-1:] if trace.slots[code].sync else parts
-        warps = np.unique(thread[slot == code])
-        passing = np.setdiff1d(warps, thread[(slot == code) & ~idle]).size
-        bars.append(
-            Bar(
-                code,
-                0,
-                int(shown[0, 0]),
-                int(shown[-1, 1]),
-                int(parts[0, 0]),
-                parts,
-                int(warps.size),
-                int(passing),
-            )
-        )
+        logged = distinct(thread[slot == code]).size
+        passing = logged - distinct(thread[(slot == code) & ~idle]).size
+        edges = int(shown[0, 0]), int(shown[-1, 1]), int(parts[0, 0])
+        bars.append(Bar(code, 0, *edges, parts, logged, passing))
     bars.sort(key=lambda bar: (bar.start_ns, -bar.end_ns))
     placed: list[Bar] = []
     depth: dict[Lane, int] = {}
@@ -173,7 +163,8 @@ def _concurrent(intervals: Intervals, slots: Sequence[Slot]) -> Ints:
 
 def intersection(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> Ints:
     """Where both unions (starts, ends; sorted, disjoint) are open: (n, 2), none of them empty."""
-    edges = np.unique(np.concatenate([*a, *b]))
+    edges = np.sort(np.concatenate([*a, *b]))
+    edges = edges[firsts(edges)]
     if edges.size < 2:
         return np.zeros((0, 2), np.int64)
     left = edges[:-1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morimon.trace.events import BEGIN, COMPLETE, END
-from morimon.trace.group import firsts, stable_order
+from morimon.trace.group import distinct, firsts, stable_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def pair(events: Columns, nameless: int | None = None) -> Paired:
     ends, unsorted = _in_time(events, ends)
     by_hand = np.zeros(0, np.int64)
     if nameless is not None:
-        odd = np.unique(events.thread[(events.name == nameless) & (events.kind == END)])
+        odd = distinct(events.thread[(events.name == nameless) & (events.kind == END)])
         if odd.size:
             mask = np.isin(events.thread[ends], odd)
             by_hand, ends = ends[mask], ends[~mask]
@@ -74,7 +74,7 @@ def _in_time(events: Columns, at: Index) -> tuple[Index, int]:
     thread = events.thread[at]
     by_thread = np.argsort(thread, kind="stable")
     back = (np.diff(ts_ns[by_thread]) < 0) & (np.diff(thread[by_thread]) == 0)
-    unsorted = np.unique(thread[by_thread][1:][back]).size
+    unsorted = distinct(thread[by_thread][1:][back]).size
     return (at[np.argsort(ts_ns, kind="stable")] if unsorted else at), unsorted
 
 

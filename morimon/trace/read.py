@@ -154,10 +154,10 @@ def _events_key(text: bytes, from_: int) -> tuple[int, int] | None:
 
 
 def _depth(text: bytes, at: int) -> int:
-    from morimon.trace.mend import TOKEN  # slow path: see _Reader._careful
-
     if not text[:at].strip(SPACE + b"{"):
         return text[:at].count(b"{")
+    from morimon.trace.mend import TOKEN  # slow path: see _Reader._careful
+
     depth = 0
     for token in TOKEN.finditer(text):
         if token.end() > at:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from morimon.trace.families import BARRIERS
-from morimon.trace.group import GroupFigures, above_the_others, firsts, means
+from morimon.trace.group import GroupFigures, above_the_others, distinct, firsts, means
 from morimon.trace.model import ROLES, Figures, SlotRow, ThreadTable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def thread_table(trace: Trace, process: int | None = None, number: int | None = 
     )
     kind = threads.process[found.group].astype(np.int64) * len(ROLES) + threads.role[found.group]
     ratio = np.zeros(found.group.size)
-    for one in np.unique(kind).tolist():
+    for one in distinct(kind).tolist():
         peers = kind == one
         median = float(np.median(found.total[peers]))
         ratio[peers] = found.total[peers] / median if median else 0.0
