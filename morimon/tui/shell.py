@@ -105,7 +105,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         self._take_theme(self.palette)
         self._report_themes()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit, 128 + number)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.source.poll(time.monotonic())

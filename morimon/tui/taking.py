@@ -72,6 +72,8 @@ class TakingActions(App[int], inherit_bindings=False):
             text = view.row_text(page.cursor)
         if text:
             self.copy(text)
+        if self.screen.selections:
+            self.screen.action_back()
 
     def copy(self, text: str) -> None:
         """Put a text on the clipboard, or into a file where it is too large for that."""

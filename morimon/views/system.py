@@ -20,7 +20,7 @@ from morimon.views.rank_filter import EVERY_RANK, RankFilter
 
 LEGEND = (
     ("CPU %", "of the rank's process and its children; 100 is one core"),
-    ("over time", "the newest samples as columns, from 0 to 100 % or to the highest value"),
+    ("over time", "the newest samples as columns, from 0 to 25, 50, 100, 200, … %"),
     ("memory", "resident, of the process and its children, in powers of 1024"),
     ("counters", "figures that the job tells by its probe: smallest, median, largest over the ranks"),
     ("set aside", "input that could not be used, counted by reason"),
@@ -28,7 +28,9 @@ LEGEND = (
 SORTS = ("rank", "node", "pid", "phase", "cpu", "rss", "threads")
 NOTES_SHOWN = 3
 COUNTERS_SHOWN = 6
-_SPARK_TOP_PERCENT = 100.0
+_SPARK_MOST = 32
+_SPARK_TOPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0, 3200.0)
+"""Percent at which a column of the sparks is full; few, so that the scale seldom changes."""
 _LEVEL_ROLES: dict[Level, Role] = {"info": "text", "warning": "warning", "error": "failed"}
 _COLUMNS = (
     Column("rank", "rank", 5, sortable=True),
@@ -36,7 +38,7 @@ _COLUMNS = (
     Column("pid", "pid", 8, priority=2, role="dim", sortable=True),
     Column("phase", "phase", 8, right=False, sortable=True),
     Column("cpu", "CPU %", 7, group="process", sortable=True),
-    Column("cpu_series", "over time", 10, right=False, priority=1, group="process", most=32),
+    Column("cpu_series", "over time", 10, right=False, priority=1, group="process", most=_SPARK_MOST),
     Column("rss", "memory", 9, group="process", sortable=True),
     Column("threads", "threads", 7, group="process", sortable=True),
 )
@@ -64,11 +66,12 @@ def build(snapshot: RunSnapshot, frame: Frame, state: SystemState | None = None)
     ranks = chosen_ranks(snapshot, state)
     table = fit(_COLUMNS, frame.width, frame.glyphs, gap=1 if frame.is_narrow else 2)
     head, spots = _head(snapshot, frame, state, table, len(ranks))
-    full = max((max(rank.cpu_series_percent, default=0.0) for rank in ranks), default=0.0)
+    highest = max((max(rank.cpu_series_percent[-_SPARK_MOST:], default=0.0) for rank in ranks), default=0.0)
+    full = next((top for top in _SPARK_TOPS if top >= highest), highest)
     foot = [*_counters(snapshot, frame), *_set_aside(snapshot, frame), *_notes(snapshot, frame)]
     if frame.height is not None:
         foot = foot[: max(frame.height - len(head) - min(len(ranks) + 1, frame.height // 2), 0)]
-    rows = ProcessRows(ranks, table, max(full, _SPARK_TOP_PERCENT), _total(snapshot, table))
+    rows = ProcessRows(ranks, table, full, _total(snapshot, table))
     cursor = next((i for i, rank in enumerate(ranks) if rank.rank == state.selected), 0 if ranks else None)
     return Page(head, rows, tuple(foot), cursor, spots)
 

@@ -356,7 +356,9 @@ async def test_an_export_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 async def test_copying_a_row_and_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with viewer(running()) as (app, pilot):
+    past, future = split_at_round(Plan(rounds=30, ends=False), 20)
+    source = FedSource(past)
+    async with viewer(source) as (app, pilot):
         copied: list[str] = []
         monkeypatch.setattr(app, "copy", copied.append)
         await pilot.press("y")
@@ -366,8 +368,15 @@ async def test_copying_a_row_and_a_selection(monkeypatch: pytest.MonkeyPatch) ->
         await pilot.hover(offset=(16, top))
         await pilot.mouse_up(offset=(16, top))
         await pilot.pause()
+        before = screen_text(app)
+        source.feed(future)
+        app.tick()
+        await pilot.pause()
+        assert screen_text(app) == before, "what is selected stands still"
         await pilot.press("y")
+        await pilot.pause()
         assert copied[1] == "rank 3 is late"
+        assert "29 │" in screen_text(app)
 
 
 async def test_ascii_draws_no_other_characters() -> None:

@@ -92,8 +92,11 @@ class DataScreen(Screen[None], inherit_bindings=False):
     # Painting.
 
     def tick(self) -> None:
-        """Called by the app's timer while this screen is in sight: repaints where something changed."""
-        if self.version() != self._seen:
+        """Called by the app's timer while this screen is in sight: repaints where something changed.
+
+        Text that the mouse has selected stands still until it is copied or let go.
+        """
+        if not self.selections and self.version() != self._seen:
             self.repaint()
 
     def repaint(self) -> int:
@@ -124,6 +127,10 @@ class DataScreen(Screen[None], inherit_bindings=False):
     def on_screen_resume(self) -> None:
         """Catch up with what happened while another screen was in sight."""
         self.tick()
+
+    def on_text_selected(self) -> None:
+        """Say what one can do with it."""
+        self.owner.say("selected: y copies it, escape lets it go; until then the screen stands still")
 
     @on(RoomChanged)
     def _room_changed(self) -> None:
@@ -177,8 +184,11 @@ class DataScreen(Screen[None], inherit_bindings=False):
             await self.ask("filter", self.filter_text(), self.FILTER_HINT)
 
     def action_back(self) -> None:
-        """Clear the filter."""
-        if self.filter_text():
+        """Let a selection go, or clear the filter."""
+        if self.selections:
+            self.clear_selection()
+            self.tick()
+        elif self.filter_text():
             self.set_filter("")
             self.repaint()
 
