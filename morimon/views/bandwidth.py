@@ -96,11 +96,11 @@ class BandwidthRows:
 
     def headings(self) -> list[Line]:
         """Titles of the columns and the axis over the bars; the phases above them where there are two."""
-        label = Run(padded(" rank figure", _LABEL_WIDTH + 1), "heading")
-        share = "% line" if self.chart.line_gbps is not None else ""
+        label = Run(padded("  rank figure", _LABEL_WIDTH + 1), "heading")
+        share = "%line" if self.chart.line_gbps is not None else ""
         names, runs = [Run(" " * len(label.text))], [label]
         for phase in self.chart.phases:
-            half = [Run(f"{'GB/s':>8} {share:>6}", "heading"), *self._scale().ticks()]
+            half = [Run(f"{'GB/s':>8} {share:>5} ", "heading"), *self._scale().ticks()]
             room = self._half_width() - sum(run.width for run in half)
             runs += [*half, Run(" " * room)]
             names.append(Run(padded(f"{phase:>8}", self._half_width()), phase))
