@@ -46,7 +46,7 @@ LEGEND = (
     ),
 )
 _PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
-_GRAPH_MOST = 20
+_GRAPH_MOST = 24
 GRAPH_S = 1.0
 """The graph is drawn anew at most this often: it is the largest part of the screen and the slowest to say something."""
 
