@@ -89,7 +89,7 @@ SCOPES: dict[str, tuple[Key, ...]] = {
         Key("ranks.log", "enter,o", "open_log", "log", "Show the log of this rank.", 7),
     ),
     "bandwidth": (
-        Key("bandwidth.phase", "d", "phase", "phase", "Dispatch or combine.", 5),
+        Key("bandwidth.phase", "d", "phase", "phase", "Dispatch or combine.", 2),
         Key("bandwidth.link", "m", "link", "RDMA/XGMI", "RDMA or XGMI/NVL.", 6),
         Key("bandwidth.next", "n", "rank(1)", "rank", "The same figure of the next rank.", 10),
         Key("bandwidth.previous", "N", "rank(-1)", "", "The same figure of the rank before."),
@@ -100,7 +100,7 @@ SCOPES: dict[str, tuple[Key, ...]] = {
         Key("traffic.right", "right,l", "column(1)", "", "One receiver to the right."),
         Key("traffic.next_node", "n", "node(1)", "node", "The same receiver on the next node.", 10),
         Key("traffic.previous_node", "N", "node(-1)", "", "The same receiver on the node before."),
-        Key("traffic.exact", "z", "exact", "counts", "Every rank's counts, or all ranks at once.", 5),
+        Key("traffic.exact", "z", "exact", "counts", "Every rank's counts, or all ranks at once.", 3),
         Key("traffic.log", "enter,o", "open_log", "log", "Show the log of the sender.", 7),
     ),
     "system": (
