@@ -179,11 +179,9 @@ def own_tokens(rank: RankSnapshot) -> int | None:
 
 
 def _claim(value: float | None, seen: PhaseFigures) -> Figure:
-    """Mori's lists hold whole numbers, cut off."""
     if value is None or seen.claimed is None:
         return Figure("claimed")
-    cut = ", as a whole number" if value.is_integer() else ""
-    return Figure("claimed", value, f"printed by the job in round {seen.claimed.round}{cut}")
+    return Figure("claimed", value, f"printed by the job in round {seen.claimed.round}")
 
 
 def _counted(

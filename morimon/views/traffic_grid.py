@@ -163,7 +163,9 @@ class Grid:
 
     def _pointed(self, text: str) -> str:
         """The text with a pointer in the gap before it, so that the cursor shows without colour."""
-        return self.glyphs.play + text[1:] if text.startswith(" ") else text
+        value = text.lstrip(" ")
+        gap = len(text) - len(value)
+        return " " * (gap - 1) + self.glyphs.play + value if gap else text
 
     def _digit(self, value: float, step: int) -> str:
         return self.glyphs.dot if value == 0 else str(step)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from morimon.draw.axis import RESCALE_S
@@ -279,6 +280,17 @@ def test_what_cannot_be_told_is_said_once() -> None:
     assert text.count("line rate unknown: --xgmi-line-gbps tells it") == 1
     assert text.count("claimed: the job printed none") == 1
     assert " claimed " not in text.replace("claimed: ", "")
+
+
+def test_whole_numbers_are_said_to_be_cut_off() -> None:
+    said = "claimed: printed as whole numbers, cut off"
+    assert any(said in plain(line) for line in whole(TWO_NODES, (120, 40), UNKNOWN_RATES))
+    exact = stored([replace_gbps(event, 111.25) for event in printed()])
+    assert not any(said in plain(line) for line in whole(exact, (120, 40), UNKNOWN_RATES))
+
+
+def replace_gbps(event: RecordEvent, gbps: float) -> RecordEvent:
+    return msgspec.structs.replace(event, rdma_algo_gbps=gbps)
 
 
 def test_the_mean_comes_first_and_says_the_sum() -> None:
