@@ -13,7 +13,7 @@ from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchError
 from morimon.model.events import RecordEvent
 from morimon.report.exits import ExitCode, exit_code
-from morimon.report.follow import NotARecordError, ending, follow
+from morimon.report.follow import NotARecordError, ending, follow, nobody_writes, recorded
 from morimon.report.reporters import JsonReporter, TextReporter, say
 from morimon.runs.folder import RunFolder, default_runs_dir
 from morimon.runs.listing import UnknownRunError, find_run
@@ -49,7 +49,7 @@ def wants_screen(*, headless: bool, as_json: bool) -> bool:
     """
     wanted = not headless and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if wanted:
-        _options(None)
+        _options()
     return wanted
 
 
@@ -67,10 +67,12 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
     """Open the screens on a run, and end the command with the run's end, or with 0 where it goes on."""
     from morimon.tui.app import show
 
-    def stop(force: bool) -> None:
-        request_stop(folder, force=force)
-
-    if code := show(record or folder.path, mode, _options(None if mode == "replay" else stop)):
+    if mode == "replay":
+        next(readable(recorded(record or folder.events_path, folder)))  # what is no record is refused here
+        options = _options()
+    else:
+        options = _options(lambda force: request_stop(folder, force=force), lambda: _loss(folder))
+    if code := show(record or folder.path, mode, options):
         sys.exit(code)
     if mode == "replay":
         sys.exit(ExitCode.OK)
@@ -81,13 +83,27 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
     sys.exit(exit_code(end.outcome))
 
 
-def _options(on_stop: Callable[[bool], None] | None) -> Options:
+def _loss(folder: RunFolder) -> str | None:
+    """Why nobody will write this record any more; None while somebody does."""
+    try:
+        return (
+            "The run's hub and its keeper are gone: how it ended is not known."
+            if nobody_writes(folder)
+            else None
+        )
+    except LaunchError as error:
+        return f"The run's hub is gone and no other can be had: {error}"
+
+
+def _options(
+    on_stop: Callable[[bool], object] | None = None, look_after: Callable[[], str | None] | None = None
+) -> Options:
     """What the person wants of the screens; Refused where the settings cannot be used."""
     from morimon.cli.screen import chosen_options
     from morimon.cli.settings import SettingsError
 
     try:
-        return chosen_options(on_stop)
+        return chosen_options(on_stop, look_after)
     except SettingsError as error:
         raise Refused(str(error)) from None
 

@@ -46,7 +46,9 @@ def screen_options(command: AnyCallable) -> AnyCallable:
     return command
 
 
-def chosen_options(on_stop: Callable[[bool], None] | None) -> Options:
+def chosen_options(
+    on_stop: Callable[[bool], object] | None = None, look_after: Callable[[], str | None] | None = None
+) -> Options:
     """The options in force: settings file, environment, command line. SettingsError where they cannot be used."""
     context = click.get_current_context(silent=True)
     given = context.meta.get(_META, {}) if context is not None else {}
@@ -67,6 +69,7 @@ def chosen_options(on_stop: Callable[[bool], None] | None) -> Options:
         themes_dir=loaded.themes_dir,
         export_dir=Path(settings.export_dir).expanduser() if settings.export_dir else None,
         on_stop=on_stop,
+        look_after=look_after,
         line_rates=LineRates(
             given.get("rdma_line_gbps", settings.rdma_line_gbps) or None,
             given.get("xgmi_line_gbps", settings.xgmi_line_gbps) or None,

@@ -152,7 +152,7 @@ def living(folder: RunFolder) -> Iterator[RecordEvent]:
                 break
             if time.monotonic() - looked_s > _LOOK_S:
                 looked_s = time.monotonic()
-                last_read = not ensure_hub(folder) and _is_lost(folder)
+                last_read = nobody_writes(folder)
             else:
                 time.sleep(_POLL_S)
     finally:
@@ -170,6 +170,14 @@ def ending(folder: RunFolder) -> RunEnded | None:
     except (OSError, msgspec.DecodeError):
         return None
     return last if isinstance(last, RunEnded) else None
+
+
+def nobody_writes(folder: RunFolder) -> bool:
+    """Whether the record of a run that goes on will never be written again; a hub that died is replaced.
+
+    Raises LaunchError where no new hub can be had.
+    """
+    return not ensure_hub(folder) and _is_lost(folder)
 
 
 def _is_lost(folder: RunFolder) -> bool:

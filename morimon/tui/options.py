@@ -34,8 +34,11 @@ class Options:
     """The person's own themes."""
     export_dir: Path | None = None
     """Where exports, screenshots and too large copies go; None: the current folder."""
-    on_stop: Callable[[bool], None] | None = None
+    on_stop: Callable[[bool], object] | None = None
     """Stops the job (True: by force); None where this viewer may not."""
+    look_after: Callable[[], str | None] | None = None
+    """Called about once a second, in a thread, while a run goes on: sees to it that somebody writes its record, and says
+    in a sentence why nobody ever will again."""
     line_rates: LineRates = UNKNOWN_RATES
     """What the links of a rank can carry."""
     polling: bool = False

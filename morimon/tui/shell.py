@@ -27,7 +27,7 @@ from morimon.tui.screens.base import DataScreen
 from morimon.tui.screens.dialogs import Choice, ChoiceDialog
 from morimon.tui.screens.help import HelpScreen
 from morimon.tui.screens.log import LogScreen
-from morimon.tui.source import ReplaySource, Source
+from morimon.tui.source import LiveSource, ReplaySource, Source
 from morimon.tui.taking import TakingActions
 from morimon.tui.terminal import is_gone, renew_mouse
 from morimon.tui.themes import DEFAULT, DEFAULT_ANSI, Palette, changed, load_themes
@@ -36,6 +36,7 @@ from morimon.views.status import Viewing
 
 TERMINAL_CHECK_S = 2.0
 THEME_CHECK_S = 1.0
+RUN_CHECK_S = 1.0
 
 
 class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
@@ -112,6 +113,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         await self.switch_mode(self.options.start_screen)
         self.set_interval(1 / self.options.refresh_hz, self.tick)
         self.set_interval(THEME_CHECK_S, self._look_at_themes)
+        self.set_interval(RUN_CHECK_S, self._look_after_run)
         if not self.is_headless:
             self.set_interval(TERMINAL_CHECK_S, self._look_at_terminal)
 
@@ -133,6 +135,20 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
             return
         if isinstance(self.screen, DataScreen):
             self.screen.tick()
+
+    async def _look_after_run(self) -> None:
+        """Ask whoever opened the screens whether the record is still written."""
+        look, source = self.options.look_after, self.source
+        if look is None or not isinstance(source, LiveSource) or not self._is_going:
+            return
+        why = await asyncio.to_thread(look)
+        if why is not None and self._is_going:
+            source.lose(why)
+            self.say(why, "error")
+
+    @property
+    def _is_going(self) -> bool:
+        return self.source.snapshot.state in ("starting", "running", "stopping")
 
     def _look_at_terminal(self) -> None:
         if is_gone():
@@ -214,11 +230,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     def action_quit_viewer(self) -> None:
         """Leave at once where there is nothing to stop, else ask."""
-        if self._mode in ("replay", "watch") or self.source.snapshot.state not in (
-            "starting",
-            "running",
-            "stopping",
-        ):
+        if self._mode in ("replay", "watch") or not self._is_going:
             self.exit(0)
             return
         choices = [Choice("d", "detach: the job goes on, `morimon attach` shows it again", "detach")]

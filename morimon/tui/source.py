@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from morimon.feeds.record import RecordReader
-from morimon.model.events import PhaseDone, PhaseEntered, RecordEvent
+from morimon.model.events import Note, PhaseDone, PhaseEntered, RecordEvent, RunEnded
 from morimon.store.snapshot import RunSnapshot
 from morimon.store.store import Store
 
@@ -74,7 +74,14 @@ class LiveSource:
         self._reader = RecordReader(record)
         self._store = Store()
         self._clock = clock
+        self._newest_ns = 0
         self.loading: float | None = None
+
+    def lose(self, why: str) -> None:
+        """Nobody writes the record any more: take in what is left of it, and end the run here."""
+        self.poll(self._clock())
+        self._store.apply(Note(t_ns=self._newest_ns, text=why, level="error"))
+        self._store.apply(RunEnded(t_ns=self._newest_ns, outcome="lost"))
 
     @property
     def snapshot(self) -> RunSnapshot:
@@ -87,6 +94,7 @@ class LiveSource:
         while events := self._reader.read():
             for event in events:
                 self._store.apply(event)
+            self._newest_ns = events[-1].t_ns
             if self._clock() >= until:
                 break
         size = self._reader.path.stat().st_size

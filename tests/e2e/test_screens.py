@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.support.jobs import Bench, Job
+from tests.support.jobs import Bench, Job, until
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
@@ -68,6 +68,20 @@ def test_a_viewer_that_is_ended_leaves_the_job_alone(jobs: Bench, number: signal
         terminal.assert_clean()
     job.go()
     assert job.end().outcome == "finished"
+
+
+def test_a_hub_that_dies_is_replaced_while_one_looks(jobs: Bench) -> None:
+    job = jobs.start()
+    job.wait_up(2)
+    with attached(jobs, job) as terminal:
+        terminal.wait_for("2 of 2 ranks are up")
+        dead = job.hub()
+        job.kill(dead)
+        until(lambda: job.hub() != dead, "another hub lives")
+        job.go()
+        terminal.wait_for("✓ finished")
+        terminal.process.terminate()
+        terminal.wait_for_end()
 
 
 def test_a_failing_rank_is_named_with_its_own_words_on_top_of_the_log(jobs: Bench) -> None:

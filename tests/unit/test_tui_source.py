@@ -53,6 +53,14 @@ def test_a_live_source_follows_a_growing_record_and_half_lines_wait(tmp_path: Pa
     source.close()
 
 
+def test_a_record_that_nobody_writes_any_more_ends_as_lost(tmp_path: Path) -> None:
+    source = LiveSource(recorded(tmp_path, Plan(rounds=6, ends=False)), Clock())
+    source.lose("The hub is gone.")
+    assert source.snapshot.state == "lost"
+    assert source.snapshot.progress_done == 6
+    assert source.snapshot.notes[-1].text == "The hub is gone."
+
+
 def test_a_replay_moves_with_time_and_speed_and_stops_at_the_end(tmp_path: Path) -> None:
     source = replayed(tmp_path)
     begin = source.position_s
