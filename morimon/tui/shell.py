@@ -37,6 +37,8 @@ from morimon.views.status import Viewing
 TERMINAL_CHECK_S = 2.0
 THEME_CHECK_S = 1.0
 RUN_CHECK_S = 1.0
+HURRY_S = 0.02
+"""Pause for keys between two pieces of a record that there is much of."""
 
 
 class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
@@ -59,6 +61,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         self.glyphs = glyphs
         self._mode = mode
         self._frozen: RunSnapshot | None = None
+        self._hurries = False
         self._themes = load_themes(options.themes_dir)
         few_colors = no_color or self.console.color_system in (None, "standard")
         wanted = options.theme if options.theme != "auto" else DEFAULT_ANSI if few_colors else DEFAULT
@@ -112,6 +115,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         self.source.poll(time.monotonic())
         await self.switch_mode(self.options.start_screen)
         self.set_interval(1 / self.options.refresh_hz, self.tick)
+        self.call_later(self.tick)
         self.set_interval(THEME_CHECK_S, self._look_at_themes)
         self.set_interval(RUN_CHECK_S, self._look_after_run)
         if not self.is_headless:
@@ -135,6 +139,13 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
             return
         if isinstance(self.screen, DataScreen):
             self.screen.tick()
+        if self.source.is_behind and not self._hurries:
+            self._hurries = True
+            self.set_timer(HURRY_S, self._hurry)
+
+    def _hurry(self) -> None:
+        self._hurries = False
+        self.tick()
 
     async def _look_after_run(self) -> None:
         """Ask whoever opened the screens whether the record is still written."""

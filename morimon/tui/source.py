@@ -38,6 +38,11 @@ class Source(Protocol):
         """Share of the record read so far, while there is much left; else None."""
         ...
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether `poll` left work undone for want of time."""
+        ...
+
     def poll(self, now_s: float) -> None:
         """Take in what is new; `now_s` is a steady clock."""
         ...
@@ -51,6 +56,7 @@ class NoRun:
     """No run at all: for screens that only follow a folder."""
 
     loading: float | None = None
+    is_behind = False
 
     @property
     def snapshot(self) -> RunSnapshot:
@@ -76,6 +82,7 @@ class LiveSource:
         self._clock = clock
         self._newest_ns = 0
         self.loading: float | None = None
+        self.is_behind = False
 
     def lose(self, why: str) -> None:
         """Nobody writes the record any more: take in what is left of it, and end the run here."""
@@ -91,12 +98,12 @@ class LiveSource:
     def poll(self, now_s: float) -> None:
         """Read for at most WORK_S."""
         until = self._clock() + WORK_S
-        while events := self._reader.read():
+        self.is_behind = False
+        while not self.is_behind and (events := self._reader.read()):
             for event in events:
                 self._store.apply(event)
             self._newest_ns = events[-1].t_ns
-            if self._clock() >= until:
-                break
+            self.is_behind = self._clock() >= until
         size = self._reader.path.stat().st_size
         self.loading = self._reader.offset / size if size - self._reader.offset > LOADING_BYTES else None
 
@@ -126,6 +133,11 @@ class ReplaySource:
     def snapshot(self) -> RunSnapshot:
         """The run at the position."""
         return self._store.snapshot()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the record is being read, or the store has not come to the position yet."""
+        return self.loading is not None or self._applied < bisect_right(self._times_s, self.position_s)
 
     @property
     def length_s(self) -> float:

@@ -15,7 +15,7 @@ from morimon.model.events import RecordEvent
 from morimon.tui.options import Options
 from morimon.tui.screens.dialogs import ChoiceDialog
 from morimon.tui.screens.help import HelpScreen
-from morimon.tui.source import ReplaySource
+from morimon.tui.source import LiveSource, ReplaySource
 from morimon.tui.widgets.prompt import Prompt
 from tests.support.records import Plan, make_record
 from tests.support.viewer import (
@@ -320,6 +320,22 @@ async def test_replay_plays_steps_and_goes_to_a_round(tmp_path: Path) -> None:
         await pilot.press("q")
         await pilot.pause()
         assert app.return_value == 0
+
+
+async def test_a_long_record_is_read_without_waiting_for_the_timer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("morimon.feeds.record.PIECE_BYTES", 5_000)
+    monkeypatch.setattr("morimon.tui.source.WORK_S", 0.0)
+    make_record(Plan(rounds=20, ends=False)).write(tmp_path)
+    source = LiveSource(tmp_path / "events.jsonl")
+    async with viewer(source, folder=tmp_path) as (app, pilot):
+        for _ in range(200):
+            if not source.is_behind:
+                break
+            await pilot.pause(0.02)
+        await pilot.pause()
+        assert "20/20" in screen_text(app)
 
 
 async def test_replay_keys_mean_nothing_in_a_live_run() -> None:

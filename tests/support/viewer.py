@@ -26,6 +26,7 @@ class FedSource:
     """A run whose events the test hands over."""
 
     loading: float | None = None
+    is_behind = False
 
     def __init__(self, events: Iterable[RecordEvent] = ()) -> None:
         self._store = Store()
