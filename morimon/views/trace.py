@@ -35,6 +35,8 @@ from morimon.views.trace_warps import FIGURE, WarpRows
 MANY_ROWS = 10
 """Lanes with more sub-rows than these are drawn thread by thread: the slots of an unknown trace may be thousands."""
 NAME_CELLS = 18
+SPARK_FROM = 4
+"""Iterations from which on their durations are worth a picture."""
 _MARKS: dict[str, Role] = {"damage": "failed", "warning": "warning", "note": "dim"}
 
 
@@ -125,11 +127,13 @@ def _iteration(look: Look, state: TraceState, frame: Frame) -> Line:
         left.append(Run(f"  partial: {sanitised(it.missing)}" if it.missing else "  partial", "warning"))
     if it.outlier:
         left.append(Run("  outlier", "late"))
-    if len(siblings) > 1 and frame.width >= 100:
+    if len(siblings) >= SPARK_FROM and frame.width >= 100:
         width = min(len(siblings), 16)
         begin = min(max(place - width // 2, 0), len(siblings) - width)
         shown = durations[begin : begin + width]
-        left.append(Run(f"  {spark(shown, width, 0.0, max(durations), glyphs)}", "concurrent"))
+        left.append(
+            Run(f"  {spark(shown, width, 0.8 * min(durations), max(durations), glyphs)}", "concurrent")
+        )
     if it.overlap is not None:
         left += [Run("   inter and intra at once ", "dim"), Run(f"{it.overlap * 100:.0f} %")]
     if it.barrier_ns is not None:

@@ -16,12 +16,10 @@ def axis(
     name = unit.name.replace("µ", frame.glyphs.micro)
     figures = [" "] * width
     line, tick, heavy, *ends = tuple(frame.glyphs.ruler)
-    ruler, roles = [line] * width, ["border"] * width
-    found = ticks(scale, zero_ns, unit)
-    for at, (cell, text) in enumerate(found):
+    ruler = [line] * width
+    roles: list[Role] = ["border"] * width
+    for cell, text in ticks(scale, zero_ns, unit):
         ruler[cell] = tick
-        if at == len(found) - 1 and cell + len(text) + len(name) + 1 <= width:
-            text = f"{text} {name}"
         if cell + len(text) <= width:
             figures[cell : cell + len(text)] = text
     stretch = scale.stretch(*measured) if measured is not None else None
@@ -30,15 +28,8 @@ def axis(
         ruler[begin:end] = [heavy] * (end - begin)
         ruler[begin], ruler[end - 1] = ends[0], ends[1]
         roles[begin:end] = ["key"] * (end - begin)
-    lead = name if not found else ""
-    marks: list[Run] = []
-    for char, role in zip(ruler, roles, strict=True):
-        marks.append(Run(char, _role(role)))
+    marks = [Run(char, role) for char, role in zip(ruler, roles, strict=True)]
     return [
-        merged([Run(f"{lead:>{gutter}}", "dim"), Run("".join(figures), "dim")]),
+        merged([Run(f"{name:>{gutter - 1}} ", "dim"), Run("".join(figures), "dim")]),
         merged([Run(" " * gutter), *marks]),
     ]
-
-
-def _role(name: str) -> Role:
-    return "key" if name == "key" else "border"
