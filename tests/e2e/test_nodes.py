@@ -23,7 +23,7 @@ def test_each_node_names_its_ranks_by_their_global_numbers(monkeypatch: pytest.M
     rendezvous = f"--rdzv-endpoint=localhost:{free_port()}"
     options = ("--nnodes=2", rendezvous, "--rdzv-backend=c10d", "--rdzv-id=7")
     with bench(monkeypatch.setenv) as made:
-        nodes = [made.start("fail:3", options=options, real_torchrun=True) for _ in range(2)]
+        nodes = [made.start(options=options, real_torchrun=True) for _ in range(2)]
         for node in nodes:
             node.wait_for(RankProcess, 2)
             node.wait_for(LogLines, 2)
@@ -36,9 +36,6 @@ def test_each_node_names_its_ranks_by_their_global_numbers(monkeypatch: pytest.M
             assert printed.keys() == {rank for rank, _, _ in ranks}
             for rank, file in printed.items():
                 assert f"rank {rank} up" in (node.folder.path / file).read_text()
-        failures = [end.failure for end in ends if end.failure]
-        assert [(failure.rank, failure.cause) for failure in failures] == [
-            (3, "ValueError: rank 3 has had enough")
-        ]
+        assert [end.outcome for end in ends] == ["finished", "finished"]
         for node in nodes:
             node.assert_nothing_left()

@@ -9,12 +9,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-
-import msgspec
 
 from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchSpec, start
@@ -112,8 +110,12 @@ class Job:
         owners = self.folder.owners()
         return found + [process for process in [owners and owners.keeper] if process and process.is_alive()]
 
-    def assert_nothing_left(self) -> None:
+    def wait_gone(self) -> None:
         until(lambda: not self.left(), "no process of the job is left")
+        self.wait_hub_gone()
+
+    def assert_nothing_left(self) -> None:
+        self.wait_gone()
         launch = self.folder.launch()
         assert launch
         assert not Path(launch.socket).exists()
@@ -175,9 +177,7 @@ def bench(monkeypatch_env: Callable[[str, str], None], runs_dir: Path | None = N
         yield made
     finally:
         for job in made.jobs:
-            with suppress(OSError, msgspec.DecodeError):
-                request_stop(job.folder, force=True)
-                for process in job.left():
-                    os.kill(process.pid, signal.SIGKILL)
-            job.wait_hub_gone()
+            request_stop(job.folder, force=True)
+        for job in made.jobs:
+            job.wait_gone()
         shutil.rmtree(path)
