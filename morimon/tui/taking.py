@@ -13,6 +13,7 @@ from textual.app import App
 
 from morimon.draw.sheet import SUFFIX, Form
 from morimon.tui.options import Options
+from morimon.tui.picture import straightened
 from morimon.tui.screens.base import DataScreen
 from morimon.tui.screens.dialogs import Choice, ChoiceDialog
 from morimon.tui.themes import Palette
@@ -106,7 +107,8 @@ class TakingActions(App[int], inherit_bindings=False):
     def action_capture(self) -> None:
         """Write the screen as SVG and as text."""
         if isinstance(self.screen, DataScreen):
-            self.write_file(f"morimon-{self.screen.NAME}", ".svg", self.export_screenshot(title="morimon"))
+            picture = straightened(self.export_screenshot(title="morimon"))
+            self.write_file(f"morimon-{self.screen.NAME}", ".svg", picture)
             self.write_file(f"morimon-{self.screen.NAME}", ".txt", self.screen.view.text() + "\n")
 
     def write_file(self, stem: str, suffix: str, text: str, why: str = "") -> None:

@@ -46,6 +46,7 @@ class Terminal:
             "HOME": os.environ.get("HOME", "/"),
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
+            "MORIMON_CONFIG": os.devnull,
         }
         self.process = subprocess.Popen(
             [str(part) for part in command],
