@@ -8,7 +8,7 @@ from morimon.tui.picture import straightened
 
 SVG = (
     "<style>@font-face { src: url(x) } .a { font-family: Fira Code, monospace; }</style>"
-    '<text class="t-r1" x="12.2" y="20" textLength="122" clip-path="url(#c)">&#160;&lt;a&gt;&#160;&#160;1\u202f054</text>'
+    '<text class="t-r1" x="12.2" y="20" textLength="134.2" clip-path="url(#c)">&#160;&lt;a&gt;&#160;&#160;1\u202f054</text>'
     '<text class="t-r2" x="0" y="40" textLength="24.4" clip-path="url(#c)">&#160;&#160;</text>'
     '<text class="t-r3" x="0" y="60" textLength="48.8" clip-path="url(#c)">日本</text>'
 )
