@@ -55,12 +55,12 @@ class TraceFolder:
         list_folder(self.path)
         self._thread.start()
 
-    def close(self) -> None:
-        """Stop looking; what is known stays."""
+    def close(self, *, wait: bool = True) -> None:
+        """Stop looking; what is known stays. `wait` until the thread has ended, which may be reading a large file."""
         self._closed.set()
         if self._events is not None:
             self._events.woken.set()
-        if self._thread.is_alive():
+        if wait and self._thread.is_alive():
             self._thread.join()
 
     def __enter__(self) -> Self:

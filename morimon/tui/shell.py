@@ -137,7 +137,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         except OSError as error:
             self.exit(1, message=f"morimon: the record cannot be read any more: {error}")
             return
-        if isinstance(self.screen, DataScreen):
+        if self.screen_stack and isinstance(self.screen, DataScreen):
             self.screen.tick()
         if self.source.is_behind and not self._hurries:
             self._hurries = True

@@ -46,7 +46,7 @@ class TraceFeed:
     def close(self) -> None:
         """Stop looking and loading."""
         self.cancel()
-        self._folder.close()
+        self._folder.close(wait=False)
 
     @property
     def version(self) -> tuple[int, int, int]:

@@ -32,6 +32,33 @@ from morimon.views.trace_tables import (
 )
 from morimon.views.trace_warps import FIGURE, WarpRows
 
+LEGEND = (
+    (
+        "inter, intra",
+        "lanes: slots that talk to other nodes, and those that stay on this one; a row each where they overlap",
+    ),
+    (
+        "serial",
+        "kernels that run alone stand over all lanes; of dispatch_sync the last part, the one that gates",
+    ),
+    ("concurrent", "from the first to the last moment of a phase in which inter and intra run at once"),
+    ("thin line", "between parts of a slot: no warp is in it"),
+    ("start, wall", "of the slot's bar: from its first warp's start to its last warp's end"),
+    (
+        "working, idle",
+        "passes of warps with work, and of those that only pass through; statistics are of the first",
+    ),
+    ("in barriers", "the last part of dispatch_sync and the barrier slots, as a share of the iteration"),
+    (
+        "× median",
+        "a warp's time by that of the median warp of its role; ! marks one far above it in some slot",
+    ),
+    (
+        "shades",
+        "of a warp with more spans than cells: how much of a cell's time is covered, in the largest slot's colour",
+    ),
+)
+"""Words on the screen and what they mean."""
 MANY_ROWS = 10
 """Lanes with more sub-rows than these are drawn thread by thread: the slots of an unknown trace may be thousands."""
 NAME_CELLS = 18

@@ -19,7 +19,7 @@ from morimon.tui.screens.trace_taking import TraceTaking
 from morimon.tui.screens.trace_time import TraceTime
 from morimon.tui.screens.trace_view import TraceView
 from morimon.tui.trace_session import TraceSession
-from morimon.views.trace import build
+from morimon.views.trace import LEGEND, build
 from morimon.views.trace_figures import FigureFilterError, Figures
 from morimon.views.trace_files import entries
 from morimon.views.trace_look import Here, Look, Sorting, TraceState
@@ -31,8 +31,9 @@ class TraceScreen(TraceTime, TraceTaking):
     """Where inside the kernels the time went."""
 
     NAME = "trace"
+    LEGEND = LEGEND
     FILTER_HINT = "inter   rdma   mean>50   share>=10   among warps also 0-63,128   outlier"
-    BINDINGS = bindings_of("move", "replay", "trace")
+    BINDINGS = bindings_of("view", "trace")
 
     def __init__(self) -> None:
         super().__init__()
