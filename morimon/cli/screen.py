@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from morimon.cli.pictures import picture_of
 from morimon.cli.settings import SettingsError, load
 from morimon.tui.keys import KeymapError, check_keymap
 from morimon.tui.options import Options
@@ -69,6 +70,7 @@ def chosen_options(
         themes_dir=loaded.themes_dir,
         export_dir=Path(settings.export_dir).expanduser() if settings.export_dir else None,
         on_stop=on_stop,
+        draw_trace=picture_of,
         look_after=look_after,
         line_rates=LineRates(
             given.get("rdma_line_gbps", settings.rdma_line_gbps) or None,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from morimon.cli.pictures import picture_of
 from morimon.cli.screen import screen_options
 from morimon.feeds.trace_folder import SETTLE_S, TraceFolder
 from morimon.report.trace_follow import FolderReporter, Form
@@ -86,9 +85,7 @@ def _open_screen(folder: Path, *, polling: bool, settle_s: float) -> NoReturn:
         options = chosen_options(None)
     except (OSError, SettingsError) as error:
         raise click.UsageError(str(error)) from None
-    options = replace(
-        options, start_screen="trace", polling=polling, settle_s=settle_s, draw_trace=picture_of
-    )
+    options = replace(options, start_screen="trace", polling=polling, settle_s=settle_s)
     sys.exit(show(folder.resolve(), "watch", options))
 
 

@@ -132,9 +132,14 @@ def _titles(here: Here, look: Look, state: TraceState, frame: Frame) -> list[Lin
         what = f"rank {here.news.rank}" if here.news.rank else sanitised(here.news.name)
         text = f"{glyphs.ascending} new: {what} ({age(here.now_s - here.news.modified_s)})  "
         right.insert(0, Run(text, "ok"))
-    room = frame.width - sum(run.width for run in right) - cells(dot.join(phrases)) - 6
+    if here.mode not in ("", "inotify", "starting"):
+        right.insert(0, Run(f"{sanitised(here.mode)}  ", "warning"))
+    free = frame.width - sum(run.width for run in right) - 7
+    while len(phrases) > 2 and free - cells(dot.join(phrases)) < min(cells(name), 24):
+        phrases.pop()
+    room = max(free - cells(dot.join(phrases)), 12)
     left = [
-        Run(f" {clipped(sanitised(name), max(room, 12), glyphs.ellipsis)}", "title"),
+        Run(f" {clipped(sanitised(name), room, glyphs.ellipsis)}", "title"),
         Run(f"{dot}{dot.join(phrases)}"),
     ]
     return [_ends(left, right, frame), _iteration(look, state, frame)]
@@ -162,7 +167,8 @@ def _iteration(look: Look, state: TraceState, frame: Frame) -> Line:
             Run(f"  {spark(shown, width, 0.8 * min(durations), max(durations), glyphs)}", "concurrent")
         )
     if it.overlap is not None:
-        left += [Run("   inter and intra at once ", "dim"), Run(f"{it.overlap * 100:.0f} %")]
+        words = "overlap" if frame.is_narrow else "inter and intra at once"
+        left += [Run(f"   {words} ", "dim"), Run(f"{it.overlap * 100:.0f} %")]
     if it.barrier_ns is not None:
         share = it.barrier_ns / max(it.duration_ns, 1)
         left += [Run("   in barriers ", "dim"), Run(f"{share * 100:.0f} %")]

@@ -94,7 +94,7 @@ def lanes(look: Look, scale: Scale, frame: Frame, chosen: int | None, room: int)
     plan = layout(look)
     slots = look.trace.slots
     shown = plan.rows[: max(room, 1)]
-    thick = min(max(room // max(len(shown), 1), 1), 3)
+    thick = min(max(room // max(len(shown), 1), 1), 5 if len(shown) == 1 else 3)
     bands = [[PaintRow(scale)] for _ in shown]
     serial = [bar for bar in look.timeline.bars if slots[bar.slot].lane == "serial"]
     stacked = _stacked(serial)
@@ -150,28 +150,33 @@ def _label(
         begin, end = ends[0]
         lines = lines[:1]
     room, role = end - begin, look.palette[bar.slot]
-    name = sanitised(slot.short)
-    name = name if name.isascii() else name.encode("ascii", "replace").decode()
-    if is_chosen:
-        name = f"{glyphs.play} {name}"
+    name = "".join(char if cells(char) == 1 else "?" for char in sanitised(slot.short))
     figure = f"{(bar.end_ns - bar.start_ns) / 1000:.1f}"
-    middle = (len(lines) - 1) // 2
+    marked = f"{glyphs.play} {name}" if is_chosen else name
+    top, texts = _texts(marked if len(marked) <= room else name, figure, room, len(lines), glyphs)
+    for line, text in enumerate(texts, start=top):
+        lines[line].label(begin + (room - len(text)) // 2, text, role)
 
-    def write(line: int, text: str) -> None:
-        lines[line].label(begin + (room - cells(text)) // 2, text, role)
 
+def _texts(name: str, figure: str, room: int, height: int, glyphs: Glyphs) -> tuple[int, list[str]]:
+    """What to write into `height` lines of `room` cells, and on which of them it begins.
+
+    In order of preference: name and time side by side, one above the other, the name's words one above the other, its
+    letters so, what fits of the name, nothing.
+    """
+    middle = (height - 1) // 2
+    words = name.split("_")
     if room >= len(name) + len(figure) + 3:
-        write(middle, f" {name} {figure} ")
-    elif room >= len(name):
-        write(middle, name)
-        if len(lines) > middle + 1 and room >= len(figure):
-            write(middle + 1, figure)
-    elif len(lines) >= len(name) and room >= 1:
-        top = (len(lines) - len(name)) // 2
-        for at, char in enumerate(name):
-            write(top + at, char)
-    elif room >= 3:
-        write(middle, clipped(name, room, glyphs.ellipsis) if room > 4 else name[:room])
+        return middle, [f" {name} {figure} "]
+    if room >= len(name):
+        return middle, [name, figure] if height > middle + 1 and room >= len(figure) else [name]
+    if room >= max(map(len, words)) and height >= len(words):
+        return (height - len(words)) // 2, words
+    if room >= 1 and height >= len(name):
+        return (height - len(name)) // 2, list(name)
+    if room >= 3:
+        return middle, [clipped(name, room, glyphs.ellipsis) if room > 4 else name[:room]]
+    return middle, []
 
 
 def regions(look: Look, scale: Scale, frame: Frame) -> Line:

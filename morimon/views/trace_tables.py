@@ -131,10 +131,7 @@ class FigureRows:
 
 def slot_marks(look: Look, glyphs: Glyphs) -> dict[int, Run]:
     """A swatch of each slot's colour."""
-    return {
-        code: Run(glyphs.lane[0] * 2 if glyphs.eighths != "#" else "  ", split(role))
-        for code, role in enumerate(look.palette)
-    }
+    return {code: Run(glyphs.lane[0] * 2, split(role)) for code, role in enumerate(look.palette)}
 
 
 def heading(

@@ -99,7 +99,10 @@ class TraceScreen(TraceTime, TraceTaking):
         if session is None:
             return build(Here(), self.state, frame)
         self.state = session.settled(self.state)
-        return build(session.here(self.state), self.state, frame)
+        here = session.here(self.state)
+        if self.owner.viewing.mode == "watch":
+            here = replace(here, mode="")
+        return build(here, self.state, frame)
 
     def sheet(self) -> Sheet | None:
         """The visible table with all its figures."""
