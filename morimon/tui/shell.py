@@ -26,7 +26,6 @@ from morimon.tui.screens import SCREENS, ScreenInfo
 from morimon.tui.screens.base import DataScreen
 from morimon.tui.screens.dialogs import Choice, ChoiceDialog
 from morimon.tui.screens.help import HelpScreen
-from morimon.tui.screens.log import LogScreen
 from morimon.tui.source import LiveSource, ReplaySource, Source
 from morimon.tui.taking import TakingActions
 from morimon.tui.terminal import is_gone, renew_mouse
@@ -216,6 +215,8 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     async def open_log(self, rank: int | None) -> None:
         """Show the log of one rank."""
+        from morimon.tui.screens.log import LogScreen
+
         await self.action_open_screen("log")
         if isinstance(self.screen, LogScreen):
             self.screen.choose_rank(rank)

@@ -21,7 +21,6 @@ from morimon.tui.bindings import key_line
 from morimon.tui.keys import keys_of
 from morimon.tui.messages import Entered, RoomChanged, RowClicked, SpotClicked, Typed, Wheel
 from morimon.tui.widgets.lines import LinesView
-from morimon.tui.widgets.prompt import Prompt
 from morimon.views.status import replay_line, state_lines
 
 if TYPE_CHECKING:
@@ -173,6 +172,8 @@ class DataScreen(Screen[None], inherit_bindings=False):
 
     async def ask(self, purpose: str, value: str, hint: str) -> None:
         """Open the prompt; it has the keys when this returns, so that what is typed at once is not lost."""
+        from morimon.tui.widgets.prompt import Prompt
+
         await self.query(Prompt).remove()
         prompt = Prompt(purpose, value, hint)
         await self.mount(prompt)
@@ -207,7 +208,7 @@ class DataScreen(Screen[None], inherit_bindings=False):
         if problem is not None:
             self.owner.say(problem, "warning")
             return
-        self.query(Prompt).remove()
+        self.query("Prompt").remove()
         self.repaint()
 
 
