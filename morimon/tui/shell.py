@@ -234,7 +234,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
             )
         for key in keys_of(self.scopes_of(self.current_mode), self.options.keys):
             if key.id != "palette":
-                yield SystemCommand(key.help, f"key {key.keys}", partial(self.screen.run_action, key.action))
+                yield SystemCommand(key.help, f"key {key.keys}", partial(screen.run_action, key.action))
         for name in self._themes.palettes:
             yield SystemCommand(f"Theme: {name}", "Use this theme", partial(self.action_use_theme, name))
 

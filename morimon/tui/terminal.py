@@ -55,8 +55,4 @@ def renew_mouse(driver: Driver) -> None:
 
 def is_gone(descriptor: int = 0) -> bool:
     """Whether the terminal has gone away below us."""
-    try:
-        os.ttyname(descriptor)
-    except OSError:
-        return True
-    return False
+    return not os.isatty(descriptor)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from textual.command import CommandPalette
 from textual.pilot import Pilot
 
 from morimon.draw.glyphs import ASCII
@@ -268,6 +269,24 @@ async def test_help_is_made_of_the_registry_with_own_keys() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert data_screen(app).NAME == "ranks"
+
+
+async def test_the_palette_runs_the_keys_commands() -> None:
+    async with viewer(running()) as (app, pilot):
+        for command, sign in (("reverse the order", "▼rank"), ("screen: log", "all ranks · all levels")):
+            await pilot.press("ctrl+p")
+            await pilot.pause()
+            await typed(pilot, command)
+            for _ in range(100):
+                if app.screen.query_one("CommandList").option_count:  # type: ignore[attr-defined]
+                    break
+                await pilot.pause(0.02)
+            await pilot.press("enter")
+            for _ in range(100):
+                if not isinstance(app.screen, CommandPalette) and sign in screen_text(app):
+                    break
+                await pilot.pause(0.02)
+            assert sign in screen_text(app)
 
 
 async def test_quitting_a_running_job_asks_and_a_finished_one_does_not() -> None:
