@@ -59,8 +59,8 @@ LEGEND = (
     ),
 )
 """Words on the screen and what they mean."""
-MANY_ROWS = 10
-"""Lanes with more sub-rows than these are drawn thread by thread: the slots of an unknown trace may be thousands."""
+MANY_SLOTS, MANY_ROWS = 16, 6
+"""A trace of unknown kernels with more slots, or more rows of them, is drawn thread by thread."""
 NAME_CELLS = 18
 SPARK_FROM = 4
 """Iterations from which on their durations are worth a picture."""
@@ -82,7 +82,9 @@ def build(here: Here, state: TraceState, frame: Frame) -> Page:
 
 def by_threads(look: Look) -> bool:
     """Whether the lanes are drawn thread by thread."""
-    return len(layout(look).rows) > MANY_ROWS
+    if look.trace.processes[look.process].family != "unknown":
+        return False
+    return len(look.bars) > MANY_SLOTS or len(layout(look).rows) > MANY_ROWS
 
 
 def scale_of(look: Look, state: TraceState, frame: Frame) -> Scale:
@@ -257,7 +259,8 @@ def _lanes(here: Here, look: Look, state: TraceState, frame: Frame, head: list[L
             head.append(regions(look, scale, frame))
     if bar is not None and chosen is not None:
         slot = look.trace.slots[chosen]
-        figures = [f"{bar.warps} warps" if bar.warps != 1 else "1 warp"]
+        word = "warp" if look.trace.processes[look.process].family != "unknown" else "thread"
+        figures = [f"{bar.warps} {word}{'s' * (bar.warps != 1)}"]
         if bar.idle:
             figures.append(f"{bar.idle} only pass through")
         if slot.sync and bar.fragments > 1:
@@ -329,8 +332,11 @@ def _threads_lanes(here: Here, look: Look, scale: Scale, frame: Frame, gutter: i
     if warps is None:
         return [(Run(" sorting the threads", "dim"),)]
     rows = np.sort(warps.busiest()[: max(room, 1)])
-    shown = WarpRows(warps, rows, None, scale, look.palette, gutter, frame.glyphs, has_figure=False)
-    lines = [shown.line(at) for at in range(len(shown))]
+    shown = WarpRows(
+        warps, rows, None, scale, look.palette, gutter, frame.glyphs, has_figure=False, has_names=True
+    )
+    thick = min(max(room // max(len(rows), 1), 1), 3)
+    lines = [line for at in range(len(shown)) for line in shown.band(at, thick)]
     if len(warps) > len(rows):
         text = f" the busiest {len(rows)} of {len(warps)} threads"
         lines.append((Run(text, "dim"),))

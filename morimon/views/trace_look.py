@@ -93,7 +93,8 @@ class Loading:
 @dataclass(frozen=True, slots=True)
 class Here:
     """All that there is to show. `folder` and `mode`: what is followed and how ("" where the status line says it);
-    `news`: a file that has come since."""
+    `news`: a file that has come since.
+    """
 
     groups: tuple[GroupRow, ...] = ()
     aside: int = 0

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from morimon.draw.glyphs import Glyphs
 from morimon.draw.line import Line, Role, Run, merged
-from morimon.draw.text import padded, sanitised
+from morimon.draw.text import clipped, padded, sanitised
 from morimon.trace.model import Trace
 from morimon.views.trace_paint import Ints, PaintRow
-from morimon.views.trace_scale import PARTS, Scale
+from morimon.views.trace_scale import Scale
 
+NAMED = 7
+"""Cells that a span must have to be named."""
 FIGURE = 9
 """Cells of the figure behind a row, where there is room for it."""
 
@@ -143,6 +145,8 @@ class WarpRows:
     gutter: int
     glyphs: Glyphs
     has_figure: bool
+    has_names: bool = False
+    """Whether spans with room for it are named; a span that is drawn over by inner ones is not."""
 
     def __len__(self) -> int:
         """How many warps there are."""
@@ -150,17 +154,39 @@ class WarpRows:
 
     def line(self, index: int) -> Line:
         """One warp."""
+        return self.band(index, 1)[0]
+
+    def band(self, index: int, thick: int) -> list[Line]:
+        """One warp in several lines, named in the middle one."""
         row = int(self.rows[index])
+        glyphs = self.glyphs
         name = sanitised(self.warps.trace.threads.name[int(self.warps.thread[row])])
-        lead = Run(
-            f" {padded(name, self.gutter - 2, ellipsis=self.glyphs.ellipsis)} ",
-            "dim" if self.code is not None and self.warps.is_idle(row, self.code) else "text",
-        )
-        runs = [lead, *self.warps.paint(row, self.scale).line(self.palette, self.glyphs)]
+        role: Role = "dim" if self.code is not None and self.warps.is_idle(row, self.code) else "text"
+        painted = self.warps.paint(row, self.scale)
+        plain = painted.copy()
+        if self.has_names:
+            self._name(row, painted)
+        lines = []
+        for at in range(thick):
+            text = padded(name if at == 0 else "", self.gutter - 2, ellipsis=glyphs.ellipsis)
+            cells = (painted if at == (thick - 1) // 2 else plain).line(self.palette, glyphs)
+            lines.append(merged([Run(f" {text} ", role), *cells]))
         if self.has_figure and self.code is not None:
             start, end, _ = self.warps.spans_of(row, self.code)
-            runs.append(Run(f"{(int(end[-1]) - int(start[0])) / 1000:>{FIGURE}.2f}"))
-        return merged(runs)
+            figure = Run(f"{(int(end[-1]) - int(start[0])) / 1000:>{FIGURE}.2f}")
+            lines[0] = merged([*lines[0], figure])
+        return lines
 
-
-__all__ = ["FIGURE", "PARTS", "WarpRows", "Warps"]
+    def _name(self, row: int, painted: PaintRow) -> None:
+        start, end, slot = self.warps.spans_of(row)
+        shortest = NAMED * self.scale.window.length_ns // self.scale.width
+        for at in np.flatnonzero(end - start >= shortest).tolist():
+            found = self.scale.stretch(int(start[at]), int(end[at]))
+            if found is None:
+                continue
+            code = int(slot[at])
+            begin, stop = painted.solid(code, *found)
+            text = sanitised(self.warps.trace.slots[code].name)
+            if stop - begin >= NAMED and text.isascii():
+                text = clipped(text, stop - begin - 2, self.glyphs.ellipsis)
+                painted.label(begin + 1, text, self.palette[code])
