@@ -12,8 +12,8 @@ from math import inf
 from morimon.draw.axis import Axis, settled
 from morimon.draw.charts import spark
 from morimon.draw.glyphs import Glyphs
-from morimon.draw.line import Line, Role, Run, merged, width_of
-from morimon.draw.page import Frame, Page, Spot
+from morimon.draw.line import Line, Role, Run
+from morimon.draw.page import Frame, Page, Spot, fitted
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.table import Cell, Column, Table, fit, widest
 from morimon.draw.units import gbps, lateness, micros, tokens
@@ -170,9 +170,10 @@ def _head(
     lines = [*summary(snapshot, frame), verdict(snapshot, frame)]
     lines = [line for line in lines if line]
     groups = table.group_line(_PHASE_ROLES)
-    if state.filter.text:
-        note = f" {shown} of {len(snapshot.ranks)} ranks: {state.filter.text} "
-        groups = merged([Run(note, "match"), Run(" " * max(width_of(groups) - len(note), 0))])
+    notes = [f"{shown} of {len(snapshot.ranks)} ranks: {state.filter.text}"] if state.filter.text else []
+    notes += ["following the worst"] if state.follow else []
+    if notes:
+        groups = fitted((Run(f" {f' {frame.glyphs.dot} '.join(notes)} ", "match"),), frame.width)
     rule = Run(frame.glyphs.rule * frame.width, "border")
     if frame.height is None or frame.height >= 22:
         lines.append((rule,))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from morimon.cli.config import as_toml, command
+from morimon.cli.screen import chosen_options, screen_options
 from morimon.cli.settings import Settings, SettingsError, load, manual
 
 
@@ -54,6 +56,38 @@ def test_settings_that_cannot_be_used_say_where_and_why(
     with pytest.raises(SettingsError) as caught:
         load(written(tmp_path, text) | environ)
     assert said in str(caught.value)
+
+
+@click.command()
+@screen_options
+def chosen() -> None:
+    options = chosen_options()
+    click.echo(f"{options.theme} {options.color} {options.ascii} {options.mouse} {dict(options.keys)}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ([], "light 16 True False {'ranks.sort': 'O'}"),
+        (["--theme", "dark", "--unicode", "--mouse"], "dark 16 False True {'ranks.sort': 'O'}"),
+        (["--color", "never", "--no-mouse"], "light never True False {'ranks.sort': 'O'}"),
+    ],
+)
+def test_the_command_line_goes_over_the_settings(tmp_path: Path, arguments: list[str], shown: str) -> None:
+    environ = written(
+        tmp_path,
+        'theme = "light"\ncolor = "16"\nglyphs = "ascii"\nmouse = false\n[keys]\n"ranks.sort" = "O"\n',
+    )
+    done = CliRunner().invoke(chosen, arguments, env=environ)
+    assert done.output.strip() == shown
+
+
+def test_keys_that_clash_are_refused_with_the_file_that_holds_them(tmp_path: Path) -> None:
+    environ = written(tmp_path, '[keys]\n"ranks.sort" = "q"\n')
+    done = CliRunner().invoke(chosen, [], env=environ)
+    assert isinstance(done.exception, SettingsError)
+    assert environ["MORIMON_CONFIG"] in str(done.exception)
+    assert "q would mean both quit and ranks.sort" in str(done.exception)
 
 
 def test_every_setting_is_explained() -> None:

@@ -176,6 +176,11 @@ def test_the_filter_in_force_is_said() -> None:
     assert len(page.body) == 3 + 1
 
 
+def test_following_is_said() -> None:
+    page = build(RUNNING, Frame(80), settled_state(RUNNING, RanksState(follow=True), 0.0))
+    assert any("following the worst" in line for line in text_of(page))
+
+
 def test_medians_of_series_with_and_without_gaps() -> None:
     whole_series = [
         ((0, 1, 2), (1.0, 2.0, 3.0)),
