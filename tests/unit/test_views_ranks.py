@@ -92,12 +92,23 @@ def test_the_late_rank_is_named_by_its_arrival_and_marked() -> None:
 
 
 def test_durations_alone_give_no_verdict() -> None:
-    figures = PhaseFigures(round=0, latency_us=5.0, rounds=(0,), latencies_us=(5.0,))
-    ranks = tuple(RankSnapshot(rank=r, version=0, state="running", dispatch=figures) for r in range(2))
+    ranks = tuple(
+        RankSnapshot(
+            rank=rank,
+            version=0,
+            state="running",
+            dispatch=PhaseFigures(round=0, latency_us=us, rounds=(0,), latencies_us=(us,)),
+        )
+        for rank, us in enumerate((5.0, 9.0, 4.0))
+    )
     summary = replace(RUNNING, ranks=ranks, straggler=None, arrivals_judged=0)
     text = "\n".join(text_of(build(summary, Frame(120))))
     assert "who is late cannot be told" in text
     assert "late:" not in text
+    notes = {line.split()[0]: line.split()[-1] for line in text.splitlines() if "running" in line}
+    assert notes["1"] == "longest"
+    assert notes["2"] == "shortest"
+    assert "longest" not in "\n".join(text_of(build(RUNNING, Frame(120))))
 
 
 def test_one_node_shows_no_rdma_figures_and_two_nodes_do() -> None:
