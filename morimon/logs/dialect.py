@@ -2,7 +2,7 @@
 
 A pattern may match anywhere and several times in a line, since writers that share an output glue their records. It must
 begin with something literal, and all that it repeats must be bounded or exclude what it begins with, so that no line is
-scanned more than a few times. `needs` is a literal without which it cannot match: lines without it cost one search.
+scanned more than a few times. `needs` are literals without one of which it cannot match: other lines aren't tried.
 
 A named group `rank` says whose line it is.
 """
@@ -82,7 +82,7 @@ def nothing(source: Source, match: re.Match[str]) -> Iterable[Meant]:
 class Rule:
     """One form of one kind of record; `since` and `until` are the days between which jobs print it ("" for open)."""
 
-    needs: str
+    needs: tuple[str, ...]
     pattern: re.Pattern[str]
     meaning: Meaning = nothing
     level: Level = "info"
@@ -104,7 +104,7 @@ class Reading:
 
 
 def rule(
-    needs: str,
+    needs: str | tuple[str, ...],
     pattern: str,
     meaning: Meaning = nothing,
     *,
@@ -113,7 +113,9 @@ def rule(
     until: str = "",
 ) -> Rule:
     """A Rule from a pattern's text."""
-    return Rule(needs, re.compile(pattern), meaning, level, since, until)
+    return Rule(
+        (needs,) if isinstance(needs, str) else needs, re.compile(pattern), meaning, level, since, until
+    )
 
 
 def read(rules: Sequence[Rule], text: str, source: Source, reading: Reading) -> None:
@@ -122,7 +124,6 @@ def read(rules: Sequence[Rule], text: str, source: Source, reading: Reading) -> 
     found = [
         (match.start(), -match.end(), order, match)
         for order, one in enumerate(rules)
-        if one.needs in text
         for match in one.pattern.finditer(text)
     ]
     found.sort(key=lambda hit: hit[:3])

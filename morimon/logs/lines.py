@@ -1,4 +1,4 @@
-"""Bytes to lines with their offsets, and a line to the text that it leaves on a terminal."""
+"""Bytes to whole lines with their offsets, and a line to the text that it leaves on a terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 MAX_LINE_BYTES = 1 << 20
 """A line longer than this is handed on in pieces, so that a file without line ends costs no memory."""
+_STEP_BYTES = 1 << 16
 
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erase
@@ -16,15 +17,23 @@ _CONTROL = re.compile(
 )
 
 
-class RawLine(NamedTuple):
-    """One line of a file: its bytes, line end included, and where they begin."""
+class Piece(NamedTuple):
+    """Whole lines of a file together, or a part of a long one: the bytes, line ends included, and where they begin."""
 
     offset: int
     data: bytes
 
+    def end_of_line(self, begin: int) -> int:
+        """Where, within the data, the line ends that begins at `begin`."""
+        return self.data.find(b"\n", begin) + 1 or len(self.data)
+
+    def lines(self, begin: int, end: int) -> int:
+        """How many lines lie in [begin, end) of the data."""
+        return self.data.count(b"\n", begin, end) + (self.data[end - 1 : end] not in (b"\n", b""))
+
 
 class LineSplitter:
-    """Cuts a growing file into lines, whatever pieces it is read in."""
+    """Cuts a growing file behind line ends, whatever pieces it is read in."""
 
     def __init__(self, offset: int = 0) -> None:
         self._offset = offset
@@ -34,34 +43,26 @@ class LineSplitter:
         """The last bytes, at most so many, that no line end has followed yet."""
         return bytes(self._pending[-most:])
 
-    def feed(self, data: bytes) -> list[RawLine]:
+    def feed(self, data: bytes) -> list[Piece]:
         """The lines that `data` completes."""
-        searched = len(self._pending)
-        self._pending += data
-        lines = []
-        start = 0
-        while (end := self._pending.find(b"\n", max(start, searched)) + 1) > 0:
-            lines += self._cut(start, end)
-            start = end
-        while len(self._pending) - start > MAX_LINE_BYTES:
-            lines += self._cut(start, start + MAX_LINE_BYTES)
-            start += MAX_LINE_BYTES
-        del self._pending[:start]
-        self._offset += start
-        return lines
+        pieces = []
+        for at in range(0, len(data), _STEP_BYTES):
+            step = data[at : at + _STEP_BYTES]
+            end = step.rfind(b"\n") + 1
+            self._pending += step[:end]
+            if end:
+                pieces += self.close()
+            self._pending += step[end:]
+            if len(self._pending) > MAX_LINE_BYTES - _STEP_BYTES:
+                pieces += self.close()
+        return pieces
 
-    def close(self) -> list[RawLine]:
-        """The last line, if it has no end."""
-        lines = self._cut(0, len(self._pending))
+    def close(self) -> list[Piece]:
+        """What is left, if it has no end."""
+        pieces = [Piece(self._offset, bytes(self._pending))] if self._pending else []
         self._offset += len(self._pending)
         self._pending.clear()
-        return lines
-
-    def _cut(self, start: int, end: int) -> list[RawLine]:
-        return [
-            RawLine(self._offset + at, bytes(self._pending[at : min(at + MAX_LINE_BYTES, end)]))
-            for at in range(start, end, MAX_LINE_BYTES)
-        ]
+        return pieces
 
 
 def visible(data: bytes) -> str:

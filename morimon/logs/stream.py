@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from morimon.logs import deepep, mori, torchrun
 from morimon.logs.causes import Causes
 from morimon.logs.dialect import LONGEST_MATCHED, Meant, Reading, Rule, Source, read, rule
-from morimon.logs.lines import LineSplitter, RawLine, visible
+from morimon.logs.lines import LineSplitter, Piece, visible
 from morimon.logs.rounds import Rounds
+from morimon.logs.sieve import Sieve
 from morimon.model.config import JobConfig
-from morimon.model.events import Configured, Failure, LogLines, PhaseDone, Progress, Stream, Tokens
+from morimon.model.events import Configured, Failure, Level, LogLines, PhaseDone, Progress, Stream, Tokens
 
 LogEvent: TypeAlias = LogLines | Configured | Tokens | PhaseDone | Progress
 
@@ -26,6 +28,7 @@ _PREFIX = re.compile(
 )
 _MOST_SOURCES = 4096
 _FRAME_BYTES = 4096
+_PLAIN: Level = "info"
 
 
 def _bar(source: Source, match: re.Match[str]) -> Iterable[Meant]:
@@ -37,6 +40,28 @@ BARS: tuple[Rule, ...] = (
     rule("%|", r"\d{1,3}%\|[^|\n]{0,400}\| {0,4}(?P<done>\d{1,12})/(?P<total>\d{1,12})", _bar),
 )
 RULES: tuple[Rule, ...] = (*mori.RULES, *deepep.RULES, *torchrun.RULES, *BARS)
+_SIEVE = Sieve(RULES, also=("]:", "]<std"))
+
+
+class _Span(NamedTuple):
+    """Part of a piece: lines that mean nothing, or one line that may mean something by `rules`."""
+
+    begin: int
+    end: int
+    is_plain: bool = True
+    rules: Sequence[Rule] | None = None
+    """None as long as it is not known which."""
+
+
+@dataclass(slots=True)
+class _Neighbours:
+    """Consecutive lines of one rank and level."""
+
+    offset: int
+    length: int
+    lines: int
+    rank: int | None
+    level: Level
 
 
 class StreamParser:
@@ -69,6 +94,10 @@ class StreamParser:
         self._sources: dict[int | None, Source] = {}
         self._config = JobConfig()
         self._progress: Progress | None = None
+        self._tokens: dict[int, tuple[int, int | None]] = {}
+        """The counts that a rank told last: benchmarks repeat them every round."""
+        self._in_traceback: set[int | None] = set()
+        """Ranks that are printing one."""
 
     def feed(self, data: bytes, t_ns: int) -> list[LogEvent]:
         """Events of the next bytes of the file, in order.
@@ -89,41 +118,80 @@ class StreamParser:
             events += self._new(source.remember(Rounds).flush(source), None)
         return events
 
-    def _events(self, lines: Iterable[RawLine], t_ns: int) -> list[LogEvent]:
+    def _events(self, pieces: Iterable[Piece], t_ns: int) -> list[LogEvent]:
         events: list[LogEvent] = []
-        last: LogLines | None = None
-        for line in lines:
-            reading = self._read(visible(line.data), t_ns)
-            meant = self._new(reading.meant, line)
-            if line.offset < self._recorded:
-                continue
-            if last is not None and (last.rank, last.level) == (reading.rank, reading.level):
-                last = msgspec.structs.replace(
-                    last, length=last.length + len(line.data), lines=last.lines + 1
-                )
-            else:
-                if last is not None:
-                    events.append(last)
-                last = self._log_lines(line, reading, t_ns)
-            if meant:
-                events += [last, *meant]
-                last = None
+        last: _Neighbours | None = None
+        for piece in pieces:
+            for span in self._spans(piece):
+                begin, end = span.begin, span.end
+                meant: list[LogEvent] = []
+                rank, level = self._rank, _PLAIN
+                if span.is_plain:
+                    begin = self._unrecorded(piece, begin, end)
+                else:
+                    reading = self._read(piece.data[begin:end], span.rules, t_ns)
+                    meant = self._new(reading.meant, piece.offset + begin)
+                    rank, level = reading.rank, reading.level
+                offset, length, lines = piece.offset + begin, end - begin, piece.lines(begin, end)
+                if not lines or offset < self._recorded:
+                    continue
+                if last is not None and (last.rank, last.level) == (rank, level):
+                    last.length += length
+                    last.lines += lines
+                else:
+                    if last is not None:
+                        events.append(self._log_lines(last, t_ns))
+                    last = _Neighbours(offset, length, lines, rank, level)
+                if meant:
+                    events += [self._log_lines(last, t_ns), *meant]
+                    last = None
         if last is not None:
-            events.append(last)
+            events.append(self._log_lines(last, t_ns))
         return events
 
-    def _read(self, text: str, t_ns: int) -> Reading:
+    def _spans(self, piece: Piece) -> Iterator[_Span]:
+        """The whole piece, span by span; each is to be read before the next one is asked for."""
+        worth_a_look = _SIEVE.sift(piece.data)
+        at = 0
+        for begin in [*worth_a_look, len(piece.data)]:
+            while at < begin and self._in_traceback:
+                end = piece.end_of_line(at)
+                yield _Span(at, end, is_plain=False, rules=())
+                at = end
+            if at < begin:
+                yield _Span(at, begin)
+            if begin < len(piece.data):
+                at = piece.end_of_line(begin)
+                yield _Span(begin, at, is_plain=False, rules=worth_a_look[begin])
+
+    def _unrecorded(self, piece: Piece, begin: int, end: int) -> int:
+        """Where, in a span of whole lines, the first one begins that no earlier hub recorded."""
+        recorded = self._recorded - piece.offset
+        if begin >= recorded:
+            return begin
+        return end if end <= recorded else min(piece.end_of_line(recorded - 1), end)
+
+    def _read(self, line: bytes, rules: Sequence[Rule] | None, t_ns: int) -> Reading:
         """What one line says, part by part where its prefixes say that several ranks wrote it."""
+        text = visible(line)
+        if rules is None:
+            rules = _SIEVE.rules_for(text)
         reading = Reading()
         for source, part in self._parts(text):
             source.t_ns = t_ns
             one = Reading()
-            was_open = source.remember(torchrun.Traceback).is_open
-            read(RULES, part, source, one)
-            if was_open and part.startswith(" "):
-                one.worsen("error")
-            reading.meant += one.meant
-            reading.worsen(one.level)
+            traceback = source.remember(torchrun.Traceback)
+            was_open = traceback.is_open
+            if was_open or rules:
+                read([*rules, torchrun.IN_TRACEBACK] if was_open else rules, part, source, one)
+                if was_open and part.startswith(" "):
+                    one.worsen("error")
+                if traceback.is_open:
+                    self._in_traceback.add(source.rank)
+                else:
+                    self._in_traceback.discard(source.rank)
+                reading.meant += one.meant
+                reading.worsen(one.level)
             if reading.rank is None:
                 reading.rank = source.rank if one.rank is None else one.rank
         return reading
@@ -148,21 +216,28 @@ class StreamParser:
             self._sources[rank] = Source(rank, restart=self._restart, first_rank=self._first_rank)
         return self._sources[rank]
 
-    def _new(self, meant: Iterable[Meant], line: RawLine | None) -> list[LogEvent]:
-        """The events among what was meant that tell something new; failures go to the causes."""
+    def _new(self, meant: Iterable[Meant], offset: int | None) -> list[LogEvent]:
+        """The events among what was meant that tell something new; failures go to the causes.
+
+        `offset` is where the line begins that said so, None for what no line completed.
+        """
         events: list[LogEvent] = []
         for one in meant:
             if isinstance(one, Failure):
-                offset = line.offset if line is not None else None
                 self._causes.add(msgspec.structs.replace(one, file=self._file, offset=offset))
             elif isinstance(one, Configured):
                 config = self._config.completed_by(one.config)
                 if config != self._config:
                     self._config = config
                     events.append(one)
+            elif isinstance(one, Tokens):
+                counts = (one.recv_tokens, one.rdma_tokens_algo)
+                if self._tokens.get(one.rank) != counts:
+                    self._tokens[one.rank] = counts
+                    events.append(one)
             else:
                 events.append(one)
-        return events if line is None or line.offset >= self._recorded else []
+        return events if offset is None or offset >= self._recorded else []
 
     def _frame(self, t_ns: int) -> list[LogEvent]:
         """The progress of a bar that has not ended its line yet, if it moved."""
@@ -185,15 +260,15 @@ class StreamParser:
             self._progress = moved[-1]
         return moved
 
-    def _log_lines(self, line: RawLine, reading: Reading, t_ns: int) -> LogLines:
+    def _log_lines(self, lines: _Neighbours, t_ns: int) -> LogLines:
         return LogLines(
             t_ns=t_ns,
             file=self._file,
-            offset=line.offset,
-            length=len(line.data),
-            lines=1,
+            offset=lines.offset,
+            length=lines.length,
+            lines=lines.lines,
             stream=self._stream,
-            rank=reading.rank,
+            rank=lines.rank,
             restart=self._restart,
-            level=reading.level,
+            level=lines.level,
         )

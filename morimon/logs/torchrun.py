@@ -43,8 +43,6 @@ def _ignored(source: Source, match: re.Match[str]) -> Iterable[Meant]:
 def _last_line(source: Source, match: re.Match[str]) -> Iterable[Meant]:
     """The line that names an error: the end of a traceback, or a line that looks like one."""
     traceback = source.remember(Traceback)
-    if not traceback.is_open and not match["name"].endswith(("Error", "Exception", "Interrupt")):
-        return
     ignored, process = traceback.is_ignored, traceback.process
     traceback.is_open = traceback.is_ignored = False
     if ignored:
@@ -101,10 +99,21 @@ def _report_code(source: Source, match: re.Match[str]) -> Iterable[Meant]:
         yield ended(rank, int(match["code"]))
 
 
+_AFTER_NAME = r"(?=:|\s*$)"
+_GLOG = tuple(f"{letter}{month}" for letter in "EFW" for month in "01")
+"""glog's lines begin with a letter and the month."""
+
+IN_TRACEBACK = rule((), rf"^{_NAME}{_AFTER_NAME}", _last_line)
+"""Errors may have any name: this rule is for the lines of an open traceback alone."""
+
 RULES: tuple[Rule, ...] = (
     rule("Traceback (most", r"Traceback \(most recent call last\):", _opens, level="error"),
     rule("Exception ignored in", r"Exception ignored in", _ignored, level="warning"),
-    rule("", rf"^(?P<name>{_NAME})(?=:|\s*$)", _last_line),
+    rule(
+        ("Error", "Exception", "Interrupt"),
+        rf"^{_NAME}(?:(?<=Error)|(?<=Exception)|(?<=Interrupt)){_AFTER_NAME}",
+        _last_line,
+    ),
     rule(
         "-- Process ",
         r"-- Process (?P<process>\d{1,6}) terminated with the following error:",
@@ -140,8 +149,8 @@ RULES: tuple[Rule, ...] = (
         level="error",
     ),
     rule(" closing signal ", r"Sending process \d{1,9} closing signal \w{1,12}", level="warning"),
-    rule("", r"(?:^|\[)[EF]\d{4} \d\d:\d\d:\d\d", level="error"),
-    rule("", r"(?:^|\[)W\d{4} \d\d:\d\d:\d\d", level="warning"),
+    rule(_GLOG, r"(?:^|\[)[EF]\d{4} \d\d:\d\d:\d\d", level="error"),
+    rule(_GLOG, r"(?:^|\[)W\d{4} \d\d:\d\d:\d\d", level="warning"),
     rule("Warning:", r"Warning: ", level="warning"),
     rule("WARN", r"\bWARN(?:ING)?\b", level="warning"),
     rule("ERROR", r"\bERROR\b", level="error"),

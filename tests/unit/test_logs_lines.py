@@ -10,35 +10,36 @@ from morimon.logs.lines import MAX_LINE_BYTES, LineSplitter, visible
 
 
 @given(st.lists(st.binary(max_size=12)), st.binary(max_size=3))
-def test_any_pieces_give_the_same_lines(pieces: list[bytes], rest: bytes) -> None:
-    data = b"\n".join(pieces) + rest
-    whole = LineSplitter()
-    expected = whole.feed(data) + whole.close()
-    split = LineSplitter()
-    lines = [line for at in range(len(data)) for line in split.feed(data[at : at + 1])] + split.close()
-    assert lines == expected
-    assert b"".join(line.data for line in lines) == data
-    assert all(data[line.offset :].startswith(line.data) for line in lines)
+def test_any_cuts_give_the_same_lines(parts: list[bytes], rest: bytes) -> None:
+    data = b"\n".join(parts) + rest
+    splitter = LineSplitter()
+    pieces = [piece for at in range(len(data)) for piece in splitter.feed(data[at : at + 1])]
+    assert all(piece.data.endswith(b"\n") for piece in pieces)
+    pieces += splitter.close()
+    assert b"".join(piece.data for piece in pieces) == data
+    assert all(data[piece.offset :].startswith(piece.data) for piece in pieces)
+    lines = data.count(b"\n") + (data != b"" and not data.endswith(b"\n"))
+    assert sum(piece.lines(0, len(piece.data)) for piece in pieces) == lines
 
 
 def test_only_line_feeds_end_lines() -> None:
     splitter = LineSplitter()
-    lines = splitter.feed(b"a\rb\x0bc\x0cd\x1ce\xe2\x80\xa8f\ng")
-    assert [line.data for line in lines] == [b"a\rb\x0bc\x0cd\x1ce\xe2\x80\xa8f\n"]
+    (piece,) = splitter.feed(b"a\rb\x0bc\x0cd\x1ce\xe2\x80\xa8f\ng")
+    assert piece.data == b"a\rb\x0bc\x0cd\x1ce\xe2\x80\xa8f\n"
+    assert piece.lines(0, len(piece.data)) == 1
     assert splitter.close()[0].data == b"g"
 
 
-@pytest.mark.parametrize("piece", [MAX_LINE_BYTES // 3, 3 * MAX_LINE_BYTES])
-def test_a_file_without_line_ends_is_handed_on_in_pieces(piece: int) -> None:
+@pytest.mark.parametrize("size", [MAX_LINE_BYTES // 3, 3 * MAX_LINE_BYTES])
+def test_a_file_without_line_ends_is_handed_on_in_pieces(size: int) -> None:
     data = b"x" * (3 * MAX_LINE_BYTES) + b"\nnext\n"
     splitter = LineSplitter()
-    lines = []
-    for at in range(0, len(data), piece):
-        lines += splitter.feed(data[at : at + piece])
+    pieces = []
+    for at in range(0, len(data), size):
+        pieces += splitter.feed(data[at : at + size])
         assert len(splitter.tail(len(data))) <= MAX_LINE_BYTES
-    assert max(len(line.data) for line in lines) <= MAX_LINE_BYTES
-    assert b"".join(line.data for line in lines) == data
-    assert lines[-1].data == b"next\n"
+    assert max(len(piece.data) for piece in pieces) <= MAX_LINE_BYTES
+    assert b"".join(piece.data for piece in pieces) == data
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from morimon.logs import Causes, StreamParser
 from morimon.logs.dialect import LONGEST_MATCHED
+from morimon.logs.sieve import Sieve
 from morimon.logs.stream import RULES
 from morimon.model.codec import decode, encode
 from morimon.model.events import LogLines, PhaseDone, Progress, Tokens
-from tests.support.parsing import CASES, only, parse
+from tests.support.parsing import CASES, lines_of, only, parse, root_of
 from tests.unit.test_logs_mori import TODAY
 
 LOG = TODAY.encode() + b"".join(path.read_bytes() for path in sorted(CASES.glob("*.log")))
@@ -50,6 +51,53 @@ def test_a_successor_counts_on_where_the_hub_died(recorded: int) -> None:
     expected = whole.feed(data, 1) + whole.close(1)
     assert only(PhaseDone, told) == only(PhaseDone, expected)
     assert sum(e.length for e in only(LogLines, told)) == len(data)
+
+
+def test_plain_lines_are_one_event_however_many() -> None:
+    events = parse(b"step 3, loss 0.25\n" * 1000 + b"rank 3 recv 7 tokens\n" + b"\xc2\xb5 no line end")
+    assert [(e.lines, e.rank, e.level) for e in only(LogLines, events)] == [
+        (1000, None, "info"),
+        (1, 3, "info"),
+        (1, None, "info"),
+    ]
+
+
+def test_counts_are_told_when_they_change() -> None:
+    events = parse("rank 3 recv 7 tokens\n" * 3 + "rank 4 recv 7 tokens\n" + "rank 3 recv 8 tokens\n" * 2)
+    assert [(e.rank, e.recv_tokens) for e in only(Tokens, events)] == [(3, 7), (4, 7), (3, 8)]
+    assert [(e.rank, e.lines) for e in only(LogLines, events)] == [(3, 1), (3, 2), (4, 1), (3, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("recorded", [0, 3, 4, 5, 100])
+def test_plain_lines_that_are_recorded_are_not_told_again(recorded: int) -> None:
+    parser = StreamParser("a", stream="stdout", recorded=recorded)
+    told = only(LogLines, parser.feed(b"one\ntwo\nthree\n", 1))
+    expected = {0: [(0, 14, 3)], 3: [(4, 10, 2)], 4: [(4, 10, 2)], 5: [(8, 6, 1)], 100: []}
+    assert [(e.offset, e.length, e.lines) for e in told] == expected[recorded]
+
+
+@given(st.data())
+@settings(max_examples=200)
+def test_the_sieve_lets_every_line_through_that_a_rule_matches(data: st.DataObject) -> None:
+    one = data.draw(st.sampled_from(RULES))
+    text = data.draw(st.from_regex(one.pattern)).replace("\n", " ")
+    if one.pattern.search(text):
+        assert one in Sieve(RULES).rules_for(text)
+        assert one in (Sieve(RULES).sift(b"plain\n" + text.encode() + b"\nplain\n")[6] or RULES)
+
+
+def test_lines_of_a_traceback_count_though_they_look_plain() -> None:
+    text = "plain\nTraceback (most recent call last):\n  File x\nkeep.Out\nplain\n"
+    assert lines_of(parse(text)) == [(None, "info", 1), (None, "error", 3), (None, "info", 1)]
+    assert root_of(text).cause == "keep.Out"
+
+
+def test_a_literal_is_found_through_colours() -> None:
+    assert lines_of(parse(b"plain\n\x1b[31mERR\x1b[0mOR\nplain\n")) == [
+        (None, "info", 1),
+        (None, "error", 1),
+        (None, "info", 1),
+    ]
 
 
 def test_a_bar_moves_before_its_line_ends() -> None:
