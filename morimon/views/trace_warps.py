@@ -46,6 +46,8 @@ class Warps:
         self.idle = spans.idle[self._at]
         self._row = np.repeat(np.arange(self.thread.size), np.diff(self._first))
         self._reach = _running_maximum(self.end_ns, self._row)
+        self._by_slot: dict[int, Ints] = {}
+        self._drawn: tuple[object, dict[int, Line]] = (None, {})
 
     def __len__(self) -> int:
         return int(self.thread.size)
@@ -60,16 +62,25 @@ class Warps:
 
     def of_slot(self, code: int) -> Ints:
         """Rows of the warps that log a slot, the one that ends it last first."""
+        if code in self._by_slot:
+            return self._by_slot[code]
         mine = np.flatnonzero(self.slot == code)
         end = np.full(len(self), -1, np.int64)
         np.maximum.at(end, self._row[mine], self.end_ns[mine])
         rows = np.flatnonzero(end >= 0)
-        return rows[np.lexsort((rows, -end[rows]))]
+        self._by_slot[code] = rows[np.lexsort((rows, -end[rows]))]
+        return self._by_slot[code]
 
     def busiest(self) -> Ints:
         """All rows, the one with the most time in spans first."""
         total = np.bincount(self._row, self.end_ns - self.start_ns, len(self))
         return np.argsort(-total, kind="stable")
+
+    def drawn(self, as_what: object) -> dict[int, Line]:
+        """Rows that have been drawn already, by row; none as soon as they are to be drawn otherwise."""
+        if self._drawn[0] != as_what:
+            self._drawn = (as_what, {})
+        return self._drawn[1]
 
     def spans_of(self, row: int, code: int | None = None) -> tuple[Ints, Ints, NDArray[np.int32]]:
         """start_ns, end_ns, slot of a warp's spans in order of start; of one slot only, if one is named."""
@@ -154,7 +165,13 @@ class WarpRows:
 
     def line(self, index: int) -> Line:
         """One warp."""
-        return self.band(index, 1)[0]
+        row = int(self.rows[index])
+        drawn = self.warps.drawn(
+            (self.code, self.scale, self.palette, self.gutter, self.glyphs, self.has_figure)
+        )
+        if row not in drawn:
+            drawn[row] = self.band(index, 1)[0]
+        return drawn[row]
 
     def band(self, index: int, thick: int) -> list[Line]:
         """One warp in several lines, named in the middle one."""
