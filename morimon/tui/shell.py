@@ -92,8 +92,14 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
                 source.length_s,
                 loading,
             )
-        behind = self.source.snapshot.elapsed_s - self._frozen.elapsed_s if self._frozen is not None else 0.0
-        return Viewing(self._mode, self._frozen is not None, float(int(behind)), loading=loading)
+        newest = source.snapshot
+        if self._frozen is not None:
+            behind_s = float(int(newest.elapsed_s - self._frozen.elapsed_s))
+            return Viewing(self._mode, paused=True, behind_s=behind_s, loading=loading)
+        elapsed_s = None
+        if self._is_going and newest.started_unix_ns is not None:
+            elapsed_s = float((time.time_ns() - newest.started_unix_ns) // 1_000_000_000)
+        return Viewing(self._mode, loading=loading, elapsed_s=elapsed_s)
 
     def scopes_of(self, screen: str) -> tuple[str, ...]:
         """The scopes whose keys mean something on this screen now."""

@@ -42,6 +42,8 @@ class Viewing:
     """Replay: where in the recording, and how long it is."""
     loading: float | None = None
     """Share of the record that has been read, while there is much of it left."""
+    elapsed_s: float | None = None
+    """Time since the start by the clock on the wall, which goes on where a job is silent; None: as the record has it."""
 
 
 def configuration(config: JobConfig, glyphs: Glyphs) -> list[str]:
@@ -150,7 +152,10 @@ def _moving(snapshot: RunSnapshot, viewing: Viewing, frame: Frame) -> Line:
         runs.append(Run(f"{tokens(done, glyphs)} done  "))
     if snapshot.eta_s is not None and snapshot.state == "running" and done != total:
         runs.append(Run(f"{duration(snapshot.eta_s)} left  "))
-    runs.append(Run(duration(snapshot.elapsed_s), "dim"))
+    elapsed_s = (
+        snapshot.elapsed_s if viewing.elapsed_s is None else max(viewing.elapsed_s, snapshot.elapsed_s)
+    )
+    runs.append(Run(duration(elapsed_s), "dim"))
     return merged(runs)
 
 

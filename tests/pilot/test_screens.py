@@ -18,7 +18,7 @@ from morimon.tui.screens.dialogs import ChoiceDialog
 from morimon.tui.screens.help import HelpScreen
 from morimon.tui.source import LiveSource, ReplaySource
 from morimon.tui.widgets.prompt import Prompt
-from tests.support.records import Plan, make_record
+from tests.support.records import START_UNIX_NS, Plan, make_record
 from tests.support.viewer import (
     CountingApp,
     FedSource,
@@ -80,7 +80,7 @@ async def test_a_screen_too_small_says_so_and_comes_back() -> None:
 
 
 async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with viewer(running()) as (app, pilot):
+    async with viewer(FedSource(events_of(Plan(rounds=20)))) as (app, pilot):
         await pilot.pause()
         count = RenderCount(monkeypatch)
         before = app.paints
@@ -89,6 +89,19 @@ async def test_nothing_is_painted_where_nothing_changed(monkeypatch: pytest.Monk
             await pilot.pause()
         assert app.paints == before
         assert count.lines == 0
+
+
+async def test_the_clock_goes_on_where_a_job_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = START_UNIX_NS // 1_000_000_000 + 61
+    monkeypatch.setattr("morimon.tui.shell.time.time_ns", lambda: now_s * 1_000_000_000)
+    async with viewer(running()) as (app, pilot):
+        assert screen_text(app).splitlines()[0].endswith(" 1:01")
+        count = RenderCount(monkeypatch)
+        now_s += 1
+        app.tick()
+        await pilot.pause()
+        assert screen_text(app).splitlines()[0].endswith(" 1:02")
+        assert count.lines == 1
 
 
 @pytest.mark.parametrize("size", SIZES)
