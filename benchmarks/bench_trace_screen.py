@@ -35,8 +35,8 @@ def pressed(terminal: Terminal, key: str, mark: bytes) -> float:
     while mark not in terminal.raw:
         if time.monotonic() - begin > 30:
             raise TimeoutError(f"{key!r} brought no {mark!r}:\n{terminal.text()}")
-        terminal.read(0.001)
-    while terminal.read(0.002):
+        terminal.read(0.001, draws=False)
+    while terminal.read(0.002, draws=False):
         pass
     return time.monotonic() - begin - 0.002
 
@@ -59,10 +59,10 @@ def moved(terminal: Terminal, keys: Sequence[str]) -> list[float]:
         terminal.read()
         begin = time.monotonic()
         terminal.send(key)
-        while not terminal.read(0.001):
+        while not terminal.read(0.001, draws=False):
             if time.monotonic() - begin > 5:
                 raise TimeoutError(f"{key!r} painted nothing:\n{terminal.text()}")
-        while terminal.read(0.004):
+        while terminal.read(0.004, draws=False):
             pass
         found.append(time.monotonic() - begin - 0.004)
         terminal.read(PAUSE_S)

@@ -102,8 +102,7 @@ def gutter_of(look: Look, state: TraceState) -> int:
 
 
 def _gutter(look: Look) -> int:
-    names = (name for name in look.trace.threads.name)
-    return min(max((cells(sanitised(name)) for name in names), default=6), NAME_CELLS) + 2
+    return min(max(look.name_cells, 6), NAME_CELLS) + 2
 
 
 def _has_figure(frame: Frame) -> bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from morimon.draw.line import Role
+from morimon.draw.text import cells, sanitised
 from morimon.trace.lanes import timeline
 from morimon.trace.model import Bar, Iteration, SlotRow, Timeline, Trace
 from morimon.trace.stats import slot_table
@@ -57,6 +58,11 @@ class Look:
     def bars(self) -> Mapping[int, Bar]:
         """The bars by slot."""
         return {bar.slot: bar for bar in self.timeline.bars}
+
+    @cached_property
+    def name_cells(self) -> int:
+        """Cells that the longest name of a thread takes."""
+        return max((cells(sanitised(name)) for name in self.trace.threads.name), default=0)
 
     def slot_of(self, code: int | None) -> int | None:
         """The slot, if it is in this iteration, else the first one of the timeline."""

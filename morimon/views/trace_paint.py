@@ -30,11 +30,13 @@ class PaintRow:
         self._shade = np.zeros(scale.width, np.int8)
         self._labels: list[tuple[int, str, Role]] = []
 
-    def span(self, start_ns: int, end_ns: int, code: int) -> None:
-        """Paint one span; one part of a cell at least, if it is in sight."""
-        found = self.scale.stretch(start_ns, end_ns)
-        if found is not None:
-            self.parts[found[0] : found[1]] = code
+    def spans(self, starts_ns: Ints, ends_ns: Ints, codes: NDArray[np.int32]) -> None:
+        """Paint spans one after the other; all of them must be in sight."""
+        size = self.parts.size
+        first = np.clip(self.scale.parts(starts_ns), 0, size - 1)
+        last = np.clip(self.scale.parts(ends_ns), first + 1, size)
+        for begin, end, code in zip(first.tolist(), last.tolist(), codes.tolist(), strict=True):
+            self.parts[begin:end] = code
 
     def union(self, starts_ns: Ints, ends_ns: Ints, code: int) -> None:
         """Paint many spans of one code at once; between them the row shows a thin line."""

@@ -107,9 +107,8 @@ class Warps:
         if end - begin > scale.width:
             painted.density(*self._coverage(row, scale))
             return painted
-        spans = (self.start_ns[begin:end], self.end_ns[begin:end], self.slot[begin:end])
-        for start, stop, slot in zip(*(column.tolist() for column in spans), strict=True):
-            painted.span(start, stop, slot)
+        seen = np.flatnonzero(self.end_ns[begin:end] >= window.start_ns) + begin
+        painted.spans(self.start_ns[seen], self.end_ns[seen], self.slot[seen])
         return painted
 
     def _coverage(self, row: int, scale: Scale) -> tuple[NDArray[np.float64], NDArray[np.int32]]:

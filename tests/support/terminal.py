@@ -36,6 +36,7 @@ class Terminal:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.raw = bytearray()
+        self._undrawn = bytearray()
         self._master, self._slave = pty.openpty()
         self._screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self._screen)
@@ -82,21 +83,33 @@ class Terminal:
         """Type."""
         os.write(self._master, keys.encode() if isinstance(keys, str) else keys)
 
-    def read(self, seconds: float = 0.0) -> int:
-        """Take in what was written, for so long; returns the bytes."""
+    def read(self, seconds: float = 0.0, *, draws: bool = True) -> int:
+        """Take in what was written, for so long; returns the bytes.
+
+        Without `draws` they are not put on the screen before the next read, which takes time: for measurements.
+        """
         until, taken = time.monotonic() + seconds, 0
         while True:
             left = max(until - time.monotonic(), 0.0)
             if not select.select([self._master], [], [], left)[0]:
-                return taken
+                break
             try:
                 data = os.read(self._master, 65536)
             except OSError:
-                return taken
+                break
             self.raw += data
+            self._undrawn += data
             taken += len(data)
-            # pyte does not know these private modes of Kitty's keyboards and takes them for cursor commands
-            self._stream.feed(re.sub(rb"\x1b\[[<>=?][0-9;]*u", b"", data))
+            if draws:
+                self._draw()
+        if draws:
+            self._draw()
+        return taken
+
+    def _draw(self) -> None:
+        # pyte does not know these private modes of Kitty's keyboards and takes them for cursor commands
+        self._stream.feed(re.sub(rb"\x1b\[[<>=?][0-9;]*u", b"", self._undrawn))
+        self._undrawn.clear()
 
     def text(self) -> str:
         """What is in sight."""
