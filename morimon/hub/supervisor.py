@@ -45,9 +45,12 @@ ORDERS = (signal.SIGTERM, signal.SIGQUIT)
 """Signals that stop the job; blocked until `Supervisor.run` listens to them."""
 
 _TURN_S = 0.05
+_SHORT_TURN_S = 0.02
 _FLUSH_NS = 100_000_000
 _LOOK_NS = 100_000_000
 _LAST_WORDS_S = 1.0
+_LAST_READING_S = 5.0
+"""How long the hub reads on when the job is over."""
 _FULL_DISK_PATIENCE_S = 10.0
 
 
@@ -117,7 +120,7 @@ class Supervisor:
             self._learn(exited)
         self._ranks.resume(self._recorded.processes, self._recorded.exits)
         while not self._is_over():
-            await asyncio.sleep(_TURN_S)
+            await asyncio.sleep(_SHORT_TURN_S if self._tails.is_behind else _TURN_S)
         await self._finish()
 
     def stop(self, *, force: bool = False) -> None:
@@ -169,10 +172,7 @@ class Supervisor:
         self._ranks.close()
         now_ns = time.monotonic_ns()
         self._tails.look(ended=True)
-        while events := self._tails.read(now_ns):
-            self._take_all(events)
-            self._recorder.flush(now_ns)
-        self._take_all(self._tails.close(now_ns))
+        self._read_the_rest(now_ns)
         if seen := self._job.exit:
             if seen.console_lost_bytes:
                 reason = "bytes of output, the run folder's disk took nothing"
@@ -188,6 +188,22 @@ class Supervisor:
             await asyncio.sleep(_TURN_S)
             self._recorder.flush(time.monotonic_ns())
         self._recorder.close(time.monotonic_ns())
+
+    def _read_the_rest(self, now_ns: int) -> None:
+        """Read what the job printed to its end, within reason."""
+        deadline_s = time.monotonic() + _LAST_READING_S
+        while time.monotonic() < deadline_s and (events := self._tails.read(now_ns)):
+            self._take_all(events)
+            self._recorder.flush(now_ns)
+        lines, skimmed_bytes = self._tails.skim(now_ns)
+        self._take_all(lines)
+        self._take_all(self._tails.close(now_ns))
+        if skimmed_bytes:
+            text = (
+                f"The job printed faster than its output could be read: {skimmed_bytes / 2**20:.0f} MiB were not "
+                "searched for figures and errors. The Log screen has them."
+            )
+            self._take(Note(t_ns=now_ns, level="warning", text=text))
 
     async def _listen(self) -> None:
         """Open the socket; a run without one still has its output and its samples."""

@@ -12,8 +12,11 @@ from morimon.hub.output_files import OutputFiles
 from morimon.logs import LogEvent, StreamParser
 
 _PIECE_BYTES = 1 << 16
+_SKIM_BYTES = 1 << 20
 _TURN_S = 0.02
 """Reading of one turn: a job that floods its log must not keep the hub from its other work."""
+LAST_BYTES = 1 << 18
+"""Of each file, what is read in any case when the job is over: its last words."""
 
 
 class Tail:
@@ -33,6 +36,16 @@ class Tail:
             if len(data) < _PIECE_BYTES or time.monotonic() > deadline_s:
                 break
         return events
+
+    def skim(self, t_ns: int) -> tuple[list[LogEvent], int]:
+        """The lines of all but the last words, without their meaning; with how many bytes that were."""
+        begin, events = self._offset, []
+        end = os.fstat(self._fd).st_size - LAST_BYTES
+        while self._offset < end:
+            data = os.pread(self._fd, min(_SKIM_BYTES, end - self._offset), self._offset)
+            self._offset += len(data)
+            events += self._parser.skim(data, t_ns)
+        return events, self._offset - begin
 
     def close(self, t_ns: int) -> list[LogEvent]:
         """Events of the rest of the file, which grows no more."""
@@ -58,6 +71,8 @@ class Tails:
         self._attempts = attempts
         self._recorded = recorded or {}
         self._tails: dict[str, Tail] = {}
+        self.is_behind = False
+        """Whether the last turn ended before all was read."""
 
     def __len__(self) -> int:
         return len(self._tails)
@@ -85,7 +100,19 @@ class Tails:
     def read(self, t_ns: int) -> list[LogEvent]:
         """Events of what all files have grown by."""
         deadline_s = time.monotonic() + _TURN_S
-        return [event for tail in self._tails.values() for event in tail.read(t_ns, deadline_s)]
+        events = [event for tail in self._tails.values() for event in tail.read(t_ns, deadline_s)]
+        self.is_behind = time.monotonic() > deadline_s
+        return events
+
+    def skim(self, t_ns: int) -> tuple[list[LogEvent], int]:
+        """The lines that are left, but for each file's last words, where there is no time to read them; and their bytes."""
+        events: list[LogEvent] = []
+        skimmed_bytes = 0
+        for tail in self._tails.values():
+            lines, count = tail.skim(t_ns)
+            events += lines
+            skimmed_bytes += count
+        return events, skimmed_bytes
 
     def close(self, t_ns: int) -> list[LogEvent]:
         """Events of what is left, when the job is over."""

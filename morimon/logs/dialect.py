@@ -100,7 +100,8 @@ class Reading:
 
     def worsen(self, level: Level) -> None:
         """Take the worse of two levels."""
-        self.level = max(self.level, level, key=_LEVELS.index)
+        if level != self.level:
+            self.level = max(self.level, level, key=_LEVELS.index)
 
 
 def rule(

@@ -110,6 +110,10 @@ class StreamParser:
             events += self._new(source.remember(Rounds).flush_overdue(source), None)
         return events + self._frame(t_ns)
 
+    def skim(self, data: bytes, t_ns: int) -> list[LogEvent]:
+        """The lines of the next bytes, for whose meaning there is no time."""
+        return self._events(self._splitter.feed(data), t_ns, read=False)
+
     def close(self, t_ns: int) -> list[LogEvent]:
         """Events of what is left when the file grows no more."""
         events = self._events(self._splitter.close(), t_ns)
@@ -118,11 +122,11 @@ class StreamParser:
             events += self._new(source.remember(Rounds).flush(source), None)
         return events
 
-    def _events(self, pieces: Iterable[Piece], t_ns: int) -> list[LogEvent]:
+    def _events(self, pieces: Iterable[Piece], t_ns: int, *, read: bool = True) -> list[LogEvent]:
         events: list[LogEvent] = []
         last: _Neighbours | None = None
         for piece in pieces:
-            for span in self._spans(piece):
+            for span in self._spans(piece) if read else [_Span(0, len(piece.data))]:
                 begin, end = span.begin, span.end
                 meant: list[LogEvent] = []
                 rank, level = self._rank, _PLAIN

@@ -8,8 +8,8 @@ from pathlib import Path
 from morimon.hub.job import Job
 from morimon.hub.outcome import Attempts
 from morimon.hub.output_files import OutputFile, files_held_open, files_of_run
-from morimon.hub.tails import Tails
-from morimon.model.events import LogLines, RankProcess
+from morimon.hub.tails import LAST_BYTES, Tails
+from morimon.model.events import LogLines, RankProcess, Tokens
 from morimon.runs.folder import Launch, RunFolder
 
 
@@ -79,9 +79,26 @@ def test_a_flood_is_read_in_turns(tmp_path: Path) -> None:
     tails = Tails(folder.path, files_of_run(folder, lambda restart, local_rank: None), Attempts())
     tails.look()
     first = spans([*tails.read(1)])
+    assert tails.is_behind
     rest = spans([*tails.close(2)])
     assert 0 < sum(length for _, _, length, _ in first) < 3_000_000
     assert sum(length for _, _, length, _ in first + rest) == 3_000_000
+
+
+def test_what_there_is_no_time_to_read_is_told_as_lines_but_for_the_last_words(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    flood = "rank 0 recv 7 tokens\n" * 200_000
+    write(folder, "console.log", flood + "rank 1 recv 8 tokens\n")
+    tails = Tails(folder.path, files_of_run(folder, lambda restart, local_rank: None), Attempts())
+    tails.look()
+    lines, skimmed_bytes = tails.skim(1)
+    assert skimmed_bytes == len(flood) + 21 - LAST_BYTES
+    assert {type(one) for one in lines} == {LogLines}
+    last = tails.close(2)
+    assert [one.rank for one in last if isinstance(one, Tokens)] == [0, 1]
+    told = [one for one in lines + last if isinstance(one, LogLines)]
+    assert sum(one.length for one in told) == len(flood) + 21
+    assert sum(one.lines for one in told) == 200_001
 
 
 def test_files_that_processes_hold_open(tmp_path: Path) -> None:
