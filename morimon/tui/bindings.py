@@ -20,20 +20,6 @@ def bindings_of(*scopes: str) -> list[BindingType]:
     ]
 
 
-def screen_bindings() -> list[BindingType]:
-    """One binding a screen: its number."""
-    return [
-        Binding(
-            screen.key,
-            f"app.open_screen('{screen.name}')",
-            screen.title,
-            show=False,
-            id=f"screen.{screen.name}",
-        )
-        for screen in SCREENS
-    ]
-
-
 def key_line(
     current: str, keys: Sequence[Key], frame: Frame, screens: Sequence[ScreenInfo] = SCREENS
 ) -> tuple[Line, tuple[Spot, ...]]:
@@ -41,7 +27,8 @@ def key_line(
 
     Spots count from the bottom: line -1.
     """
-    tabs = [_tab(screen, current, is_narrow=frame.is_narrow) for screen in screens]
+    by_id = {key.id: key for key in keys}
+    tabs = [_tab(screen, by_id[f"screen.{screen.name}"], current, frame) for screen in screens]
     room = frame.width - sum(_width(runs) for runs, _ in tabs) - 1
     runs: list[Run] = []
     spots = []
@@ -55,12 +42,12 @@ def key_line(
     return merged(runs), tuple(spots)
 
 
-def _tab(screen: ScreenInfo, current: str, *, is_narrow: bool) -> tuple[list[Run], str]:
+def _tab(screen: ScreenInfo, key: Key, current: str, frame: Frame) -> tuple[list[Run], str]:
     role: Role = "selected" if screen.name == current else "text"
-    action = f"app.open_screen('{screen.name}')"
-    if is_narrow:
-        return [Run(screen.key, "key"), Run(f" {screen.short or screen.title}", role), Run(" ")], action
-    return [Run(" "), Run(screen.key, "key"), Run(f" {screen.title} ", role)], action
+    name = Run(shown(key, frame.glyphs), "key")
+    if frame.is_narrow:
+        return [name, Run(f" {screen.short or screen.title}", role), Run(" ")], key.action
+    return [Run(" "), name, Run(f" {screen.title} ", role)], key.action
 
 
 def _hints(keys: Sequence[Key], room: int, frame: Frame) -> list[tuple[list[Run], str]]:

@@ -1,6 +1,6 @@
 """The one list of keys: bindings, the key line, the help screen, the palette and the settings file all read it.
 
-A scope is "app" (everywhere), "view" (whatever shows rows), "replay", or the name of a screen. Ids are stable: the
+A scope is "app" and "screens" (everywhere), "view" (whatever shows rows), "replay", or the name of a screen. Ids are stable: the
 settings file refers to them.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from morimon.draw.glyphs import Glyphs
+from morimon.tui.screens import SCREENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,16 @@ SCOPES: dict[str, tuple[Key, ...]] = {
         Key("palette", "ctrl+p", "app.command_palette", "", "Search all commands by name."),
         Key("suspend", "ctrl+z", "app.suspend_process", "", "Put morimon aside; `fg` brings it back."),
         Key("redraw", "ctrl+l", "app.redraw", "", "Paint the whole screen anew."),
+    ),
+    "screens": tuple(
+        Key(
+            f"screen.{screen.name}",
+            screen.key,
+            f"app.open_screen('{screen.name}')",
+            "",
+            f"Go to the {screen.title} screen.",
+        )
+        for screen in SCREENS
     ),
     "view": (
         Key("filter", "/", "filter", "filter", "Filter or search what this screen shows.", 3),
@@ -190,7 +201,7 @@ def check_keymap(remapped: Mapping[str, str]) -> None:
             raise KeymapError(f"[keys] {name}: empty key in {keys!r} (a comma is called `comma`)")
     for scope in SCOPES:
         taken: dict[str, str] = {}
-        for key in keys_of({"app": 0, "view": 0, "replay": 0, scope: 0}, remapped):
+        for key in keys_of(dict.fromkeys(("app", "screens", "view", "replay", scope)), remapped):
             for part in key.keys.split(","):
                 if part in taken:
                     raise KeymapError(f"[keys] {part} would mean both {taken[part]} and {key.id}")

@@ -18,8 +18,8 @@ from textual.screen import Screen
 
 from morimon.draw.glyphs import ASCII, Glyphs
 from morimon.store.snapshot import RunSnapshot
-from morimon.tui.bindings import bindings_of, screen_bindings
-from morimon.tui.keys import keys_of
+from morimon.tui.bindings import bindings_of
+from morimon.tui.keys import Key, keys_of
 from morimon.tui.options import Mode, Options
 from morimon.tui.replaying import ReplayActions
 from morimon.tui.screens import SCREENS, ScreenInfo
@@ -48,7 +48,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     SearchIcon { display: none; }
     .-ascii Container, .-ascii #--container, .-ascii #--input, .-ascii Toast { border: ascii $primary; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings_of("app", "replay"), *screen_bindings()]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("app", "screens", "replay")
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
     def __init__(self, source: Source, folder: Path, mode: Mode, options: Options, glyphs: Glyphs) -> None:
@@ -104,7 +104,13 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     def scopes_of(self, screen: str) -> tuple[str, ...]:
         """The scopes whose keys mean something on this screen now."""
         replay = ("replay",) if isinstance(self.source, ReplaySource) else ()
-        return (screen, *replay, "view", "app")
+        return (screen, *replay, "view", "app", "screens")
+
+    def keys_of(self, *scopes: str) -> list[Key]:
+        """The keys of these scopes that can be used here, the person's own in place of the built-in ones."""
+        there = {f"screen.{screen.name}" for screen in self.screens}
+        keys = keys_of(scopes, self.options.keys)
+        return [key for key in keys if key.id in there or not key.id.startswith("screen.")]
 
     # Life.
 
@@ -233,12 +239,8 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
             self.push_screen(HelpScreen(self.screen, self.palette))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette's commands: screens, keys, themes."""
-        for info in self.screens:
-            yield SystemCommand(
-                f"Screen: {info.title}", f"key {info.key}", partial(self.action_open_screen, info.name)
-            )
-        for key in keys_of(self.scopes_of(self.current_mode), self.options.keys):
+        """The palette's commands: whatever has a key, and the themes."""
+        for key in self.keys_of(*self.scopes_of(self.current_mode)):
             if key.id != "palette":
                 yield SystemCommand(key.help, f"key {key.keys}", partial(screen.run_action, key.action))
         for name in self._themes.palettes:

@@ -268,7 +268,7 @@ async def test_searching_the_log(tmp_path: Path) -> None:
 
 
 async def test_help_is_made_of_the_registry_with_own_keys() -> None:
-    options = Options(theme="dark", refresh_hz=0.01, keys={"ranks.sort": "z"})
+    options = Options(theme="dark", refresh_hz=0.01, keys={"ranks.sort": "z", "screen.log": "0"})
     async with viewer(running(), (120, 60), options=options) as (app, pilot):
         assert "z sort" in screen_text(app)
         await pilot.press("z")
@@ -278,15 +278,22 @@ async def test_help_is_made_of_the_registry_with_own_keys() -> None:
         assert isinstance(app.screen, HelpScreen)
         text = screen_text(app)
         assert "Sort by the next column." in text
+        assert "Go to the Log screen." in text
         assert "ranks.sort" in text
         await pilot.press("escape")
         await pilot.pause()
         assert data_screen(app).NAME == "ranks"
+        assert "0 Log" in screen_text(app)
+        await pilot.press("0")
+        assert data_screen(app).NAME == "log"
 
 
 async def test_the_palette_runs_the_keys_commands() -> None:
     async with viewer(running()) as (app, pilot):
-        for command, sign in (("reverse the order", "▼rank"), ("screen: log", "all ranks · all levels")):
+        for command, sign in (
+            ("reverse the order", "▼rank"),
+            ("go to the log screen", "all ranks · all levels"),
+        ):
             await pilot.press("ctrl+p")
             await pilot.pause()
             await typed(pilot, command)
@@ -424,6 +431,19 @@ async def test_copying_a_row_and_a_selection(monkeypatch: pytest.MonkeyPatch) ->
         await pilot.press("y")
         await pilot.pause()
         assert copied[1] == "rank 3 is late"
+        assert "29 │" in screen_text(app)
+
+
+async def test_a_click_does_not_stop_the_screen() -> None:
+    past, future = split_at_round(Plan(rounds=30, ends=False), 20)
+    source = FedSource(past)
+    async with viewer(source) as (app, pilot):
+        await pilot.click(offset=(10, len(data_screen(app).view.page.head) + 1))
+        await pilot.pause()
+        assert data_screen(app).view.page.cursor == 1
+        source.feed(future)
+        app.tick()
+        await pilot.pause()
         assert "29 │" in screen_text(app)
 
 

@@ -18,7 +18,6 @@ from morimon.draw.line import Line, Run
 from morimon.draw.page import Frame, Page, Spot
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import key_line
-from morimon.tui.keys import keys_of
 from morimon.tui.messages import Entered, RoomChanged, RowClicked, SpotClicked, Typed, Wheel
 from morimon.tui.widgets.lines import LinesView
 from morimon.views.status import replay_line, state_lines
@@ -108,7 +107,7 @@ class DataScreen(Screen[None], inherit_bindings=False):
         frame = Frame(size.width, size.height, glyphs)
         if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
             return _too_small(frame)
-        keys = keys_of(self.owner.scopes_of(self.NAME), self.owner.options.keys)
+        keys = self.owner.keys_of(*self.owner.scopes_of(self.NAME))
         bottom, bottom_spots = key_line(self.NAME, keys, frame, self.owner.screens)
         foot: tuple[Line, ...] = (bottom,)
         if self.owner.viewing.mode == "replay":

@@ -12,16 +12,19 @@ from morimon.draw.line import Line, Run
 from morimon.draw.page import Frame, Lines, Page, fitted
 from morimon.draw.text import cells, padded
 from morimon.tui.bindings import bindings_of
-from morimon.tui.keys import Key, keys_of, shown
+from morimon.tui.keys import Key, shown
 from morimon.tui.messages import RoomChanged, Wheel
 from morimon.tui.screens import SCREENS
 from morimon.tui.screens.base import DataScreen
 from morimon.tui.themes import Palette
 from morimon.tui.widgets.lines import LinesView
 
-_SCOPE_TITLES = {"app": "Everywhere", "view": "Moving and choosing", "replay": "Replay"} | {
-    screen.name: screen.title for screen in SCREENS
-}
+_SCOPE_TITLES = {
+    "app": "Everywhere",
+    "screens": "Screens",
+    "view": "Moving and choosing",
+    "replay": "Replay",
+} | {screen.name: screen.title for screen in SCREENS}
 _TERM_COLUMNS = 18
 
 
@@ -55,7 +58,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
                 rows += _wrapped(term, meaning, frame)
         for scope in owner.scopes_of(self._explained.NAME):
             rows += [(), (Run(f" {_SCOPE_TITLES[scope]}: keys", "title"),)]
-            for key in keys_of([scope], owner.options.keys):
+            for key in owner.keys_of(scope):
                 names = (shown(Key(key.id, name, "", "", ""), glyphs) for name in key.keys.split(","))
                 rows.append(_key_row("  ".join(names), key, frame))
         title = f" morimon {glyphs.dot} help; the word behind a key is its name in the settings' [keys]"
