@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from morimon.trace.events import COMPLETE, KINDS, LARGEST_NS
+from morimon.trace.json_text import BLANKS, STRING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from morimon.trace.events import Damage, Events
 
-STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 TOKEN = re.compile(STRING + rb"|[{}\[\]]", re.DOTALL)
-RESYNC = re.compile(rb",\s*(?=\{)")
-BETWEEN = re.compile(rb"[\s,]*")
+RESYNC = re.compile(b"," + BLANKS + rb"(?=\{)")
+BETWEEN = re.compile(rb"[ \t\r\n,]*")
+NOTHING_MORE = re.compile(BLANKS + rb"\Z")
 FOREIGN = re.compile(STRING + rb"|[^{},\[\]\"]+", re.DOTALL)
 NUMBER_LIKE = re.compile(STRING.decode() + r"|[-+]?\b(?:nan|inf|infinity)\b", re.DOTALL | re.IGNORECASE)
 BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.?))', re.DOTALL)
@@ -32,6 +33,7 @@ CUT_OFF = "the text ends within an event"
 NO_TS = "no usable ts"
 NO_DURATION = "a complete event (X) without a usable dur"
 NO_OBJECT = "an element of traceEvents is no object"
+NO_COMMA = "there is not one comma between two events"
 NO_KIND = "no ph"
 
 
@@ -142,25 +144,32 @@ class Careful:
     def read(self, text: bytes, base: int, last: bool) -> tuple[int, bool]:
         """Take all events that `text` holds whole -> (bytes used up, whether the array's `]` was among them).
 
+        `text` begins where an event may, and so does what is left of it: the last event is taken with what follows it.
         base: offset of `text` in the file. last: no text follows, so that an unfinished event is damage.
         """
         rows: list[dict[str, Any]] = []
-        at, closed = 0, False
+        at, closed, due = 0, False, 0
         while True:
             between = BETWEEN.match(text, at)
-            at = between.end() if between else at
+            commas, at = (between[0].count(b","), between.end()) if between else (0, at)
             if at >= len(text):
                 break
-            if text[at : at + 1] == b"]":
-                at, closed = at + 1, True
+            closed = text[at : at + 1] == b"]"
+            if commas > due or (commas < due and not closed):
+                self._damage.note(base + at, NO_COMMA)
+            if closed:
+                at += 1
                 break
+            due = 1
             if text[at : at + 1] != b"{":
                 at = self._skip_foreign(text, at, base)
                 continue
             end = _end_of_value(text, at)
-            if end is None and not last and len(text) - at < LONGEST_EVENT:
+            is_cut = end is None or NOTHING_MORE.match(text, end) is not None
+            if is_cut and not last and len(text) - at < LONGEST_EVENT:
                 break
             at = self._event(text, at, end, base, rows)
+            due = int(at == end)  # else it went on behind a comma
         add_rows(rows, self._events)
         return at, closed
 

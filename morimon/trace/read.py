@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from morimon.trace.events import COMPLETE, Damage, Events, kinds
+from morimon.trace.json_text import BLANKS, SEAM
 from morimon.trace.layout import FIRST_EVENT, Layout, OtherLayoutError
 from morimon.trace.model import NotATraceError, TraceError
 
@@ -24,10 +25,9 @@ if TYPE_CHECKING:
     from morimon.trace.source import Source
 
 PIECE = 2 << 20
-SEAM = re.compile(rb"\}\s*,\s*(?=\{)")
 KEY = b'"traceEvents"'
 FILLER = b'"":0'  # stands for traceEvents where the rest of the object is read
-ARRAY = re.compile(rb"\s*:\s*\[")
+ARRAY = re.compile(BLANKS + b":" + BLANKS + rb"\[")
 SPACE = b" \t\r\n"
 TRIES = 8
 LARGEST_HEAD = 64 << 20

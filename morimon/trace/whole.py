@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from morimon.trace.json_text import SEAM, STRING
 from morimon.trace.model import TraceError
 from morimon.trace.source import GZIP, STEP, ZSTD, Source
 
@@ -15,9 +16,8 @@ Wholeness = Literal["whole", "growing", "empty", "not a trace"]
 TAIL = 64 << 10
 PARTNER = {b"{": b"}", b"[": b"]"}
 SPACE = b" \t\r\n\0"
-SEAM = re.compile(rb"\}\s*,\s*(?=\{)")
 BRACKET = re.compile(rb"[{}\[\]]")
-STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+QUOTED = re.compile(STRING, re.DOTALL)
 
 
 def wholeness(path: str | Path) -> Wholeness:
@@ -70,8 +70,8 @@ def _ends(source: Source) -> tuple[bytes, bytes, int]:
 
 
 def _closed(tail: bytes, bracket: bytes, is_all: bool) -> bool:
-    """Whether the text ends with `bracket` and that closes the outermost value: going back from it, its partner must not turn up (or, if the
-    tail is the whole text, only at the very start).
+    """Whether the text ends with `bracket` and that closes the outermost value: going back from it, its partner must
+    not turn up (or, if the tail is the whole text, only at the very start).
     """
     tail = tail.rstrip(SPACE)
     if not tail.endswith(bracket):
@@ -79,7 +79,7 @@ def _closed(tail: bytes, bracket: bytes, is_all: bool) -> bool:
     seam = (
         None if is_all else SEAM.search(tail)
     )  # a tail may begin within a string; after a seam it is outside
-    text = STRING.sub(lambda m: b'"' * len(m[0]), tail[seam.end() :] if seam else tail)
+    text = QUOTED.sub(lambda m: b'"' * len(m[0]), tail[seam.end() :] if seam else tail)
     start = len(text) - len(text.lstrip(SPACE))
     depth = 0
     for found in reversed(list(BRACKET.finditer(text))):
