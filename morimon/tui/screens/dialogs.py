@@ -31,6 +31,7 @@ class ChoiceDialog(ModalScreen[str]):
 
     CSS = """
     ChoiceDialog { align: center middle; }
+    ChoiceDialog LinesView { background: $surface; }
     ChoiceDialog Container { width: auto; height: auto; border: round $primary; background: $surface; padding: 1 2; }
     """
 
