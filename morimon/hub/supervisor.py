@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from morimon.hub.error_files import ErrorFiles
 from morimon.hub.foreign import ForeignHold
 from morimon.hub.job import Job
 from morimon.hub.outcome import Attempts, judge
@@ -53,6 +54,12 @@ _LAST_READING_S = 5.0
 """How long the hub reads on when the job is over."""
 _FULL_DISK_PATIENCE_S = 10.0
 
+_ORPHANED = "The keeper of the job was killed. The job goes on; how it ends will not be known for sure."
+_ORPHANED_ON_TERMINAL = (
+    "The keeper of the job was killed, and with it the terminal that the job prints on: whatever it prints now fails, "
+    "which may end it. How it ends will not be known for sure."
+)
+
 
 class Supervisor:
     """One hub's work on one run, begun (`recorded` is empty) or taken over."""
@@ -71,10 +78,13 @@ class Supervisor:
             else files_of_run(folder, self._rank_of)
         )
         self._tails = Tails(folder.path, files, self._attempts, recorded.log_bytes)
+        self._error_files = ErrorFiles(folder.output_path, self._rank_of, self._attempts)
         self._server = ProbeServer(self._take, lambda force: self.stop(force=force))
         self._stopped_ns = recorded.stopped_ns
         self._is_running = recorded.state is not None and recorded.state.state != "starting"
         self._failure = recorded.failed.failure if recorded.failed else None
+        self._is_failing = False
+        """Whether a rank has ended badly since the last look."""
         self._is_orphaned = False
         self._is_mute = False
         self._flushed_ns = self._looked_ns = 0
@@ -145,12 +155,11 @@ class Supervisor:
 
     def _look(self, now_ns: int) -> bool:
         """Look after the job, its ranks and its files; whether it is over."""
+        self._tell_failure(now_ns)  # before the next attempt is taken up
         look = self._job.look()
         if look == "orphaned" and not self._is_orphaned:
             self._is_orphaned = True
-            text = (
-                "The keeper of the job was killed. The job goes on; how it ends will not be known for sure."
-            )
+            text = _ORPHANED_ON_TERMINAL if self._launch.terminal else _ORPHANED
             self._take(Note(t_ns=now_ns, level="warning", text=text))
         if owners := self._job.owners:
             self._ranks.look(owners.keeper.pid, owners.agent.pid)
@@ -159,11 +168,17 @@ class Supervisor:
             self._is_mute = True
             text = "The job's output goes to a terminal or a pipe, where it cannot be read a second time."
             self._take(Note(t_ns=now_ns, level="warning", text=text))
+        return look == "over"
+
+    def _tell_failure(self, now_ns: int) -> None:
+        """Tell why the newest attempt fails, as soon as that is known, and again when more is."""
+        if self._is_failing:
+            self._is_failing = False
+            self._error_files.look()
         failure = self._attempts.first_cause()
         if failure is not None and failure != self._failure:
-            self._failure = failure
             self._take(JobFailed(t_ns=now_ns, failure=failure))
-        return look == "over"
+        self._failure = failure
 
     async def _finish(self) -> None:
         """Hear everybody out, judge, record the end, leave nothing behind."""
@@ -173,6 +188,7 @@ class Supervisor:
         now_ns = time.monotonic_ns()
         self._tails.look(ended=True)
         self._read_the_rest(now_ns)
+        self._error_files.look()
         if seen := self._job.exit:
             if seen.console_lost_bytes:
                 reason = "bytes of output, the run folder's disk took nothing"
@@ -218,6 +234,8 @@ class Supervisor:
         self._recorder.append(event)
         if isinstance(event, Hello):
             self._ranks.claim(event)
+        elif isinstance(event, RankProcess):
+            self._attempts.of(event.restart)
         elif isinstance(event, RankExited):
             self._learn(event)
         if not self._is_running and self._stopped_ns is None and self._shows_life(event):
@@ -229,6 +247,7 @@ class Supervisor:
         """Take a rank's end for a reason why the job fails, unless the job was asked to end before."""
         if self._stopped_ns is None or exited.t_ns < self._stopped_ns:
             self._attempts.take(exited)
+            self._is_failing = self._is_failing or exited.exitcode != 0
 
     def _shows_life(self, event: RecordEvent) -> bool:
         """Whether an event tells that ranks run: the agent's own output does not, a whole command's may."""

@@ -156,6 +156,7 @@ class Store:
         """Whether a rank's event belongs to the newest restart; a higher one begins a new generation."""
         if event.restart > self._ranks.restart:
             self._ranks = Generation(event.restart)
+            self._failure = None
             self._note(
                 Note(
                     t_ns=event.t_ns,
@@ -282,6 +283,7 @@ class Store:
         return True
 
     def _log_lines(self, event: LogLines) -> bool:
+        self._current(event)
         if len(self._logs) == LOGS_KEPT:
             self._logs_forgotten += self._logs[0].lines
         self._logs.append(event)

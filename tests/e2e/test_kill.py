@@ -33,6 +33,7 @@ from morimon.model.events import (
 )
 from morimon.runs.listing import list_runs, prune, read_header, run_info
 from morimon.runs.lock import is_held
+from morimon.store.store import Store
 from tests.support.jobs import Bench, Job, bench, until
 
 pytestmark = pytest.mark.e2e
@@ -173,6 +174,25 @@ class TestKeeperKilled:
         assert job.output("output/*/*/*/stdout.log").count("done") == 2
         job.assert_nothing_left()
 
+    @pytest.mark.parametrize("kind", ["one rank", "whole command"])
+    def test_a_job_on_the_keepers_terminal_is_told_to_have_lost_it(self, jobs: Bench, kind: str) -> None:
+        if kind == "one rank":
+            job = jobs.start(nproc=1)
+            job.wait_up(1)
+        else:
+            code = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('done', flush=True)"
+            command = (sys.executable, "-c", code)
+            job = jobs.launch(LaunchSpec(kind="command", argv=command, cwd=jobs.path))
+            job.wait_for(LogLines)
+        job.kill(job.keeper())
+        (note,) = job.wait_for(Note)
+        assert "with it the terminal that the job prints on" in note.text
+        job.go()
+        end = job.end()
+        assert end.outcome in ("failed", "lost"), "its last line could not be printed"
+        assert "done" not in job.output("console.log")
+        job.assert_nothing_left()
+
     def test_the_job_can_still_be_stopped(self, jobs: Bench) -> None:
         job = jobs.start()
         job.wait_up(2)
@@ -242,6 +262,37 @@ def test_a_restart_begins_anew(jobs: Bench) -> None:
     assert {(one.restart, one.rank) for one in job.all_of(RankProcess)} >= {(0, 0), (0, 1)}
     assert {one.restart for one in job.all_of(LogLines) if one.rank is not None} == {0, 1}
     assert_all_output_recorded_once(job)
+
+
+def test_every_attempt_tells_its_own_failure(jobs: Bench) -> None:
+    job = jobs.start("fail:0", options=("--max-restarts=1",))
+    job.wait_up(2)
+    job.wait_for(RankProcess, 2)
+    job.go(restart=0)
+    job.wait_for(JobFailed)
+    job.wait_up(2, restart=1)
+    job.wait_for(RankProcess, 4)
+    store = Store()
+    for event in job.events():
+        store.apply(event)
+    assert store.snapshot().failure is None, "the second attempt runs"
+    job.go(restart=1)
+    end = job.end()
+    assert end.failure
+    files = [failure.file or "" for failure in (job.all_of(JobFailed)[0].failure, end.failure)]
+    assert ["attempt_0" in files[0], "attempt_1" in files[1]] == [True, True]
+
+
+def test_a_rank_that_only_wrote_an_error_file_is_named_with_it(jobs: Bench) -> None:
+    job = jobs.start("record:1")
+    job.wait_up(2)
+    job.wait_for(RankProcess, 2)
+    job.go()
+    end = job.end()
+    assert end.failure
+    assert (end.failure.rank, end.failure.exitcode) == (1, 5)
+    assert end.failure.cause == "RuntimeError: rank 1 wrote this"
+    assert job.all_of(JobFailed)[-1].failure == end.failure
 
 
 def test_two_runs_at_once(jobs: Bench) -> None:

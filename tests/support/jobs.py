@@ -52,8 +52,9 @@ class Job:
         paths = [self.signs / f"up.{restart}.{rank}" for rank in range(ranks)]
         until(lambda: all(path.exists() for path in paths), "all ranks are up")
 
-    def go(self) -> None:
-        (self.signs / "go").touch()
+    def go(self, restart: int | None = None) -> None:
+        """Let all attempts go on, or one."""
+        (self.signs / ("go" if restart is None else f"go.{restart}")).touch()
 
     def wait_for(self, kind: type[E], count: int = 1) -> list[E]:
         """All events of a kind, when there are at least `count`."""

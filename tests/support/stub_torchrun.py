@@ -44,6 +44,7 @@ def start(chosen: argparse.Namespace, logs: Path, restart: int) -> list[subproce
             "LOCAL_WORLD_SIZE": str(chosen.nproc_per_node),
             "TORCHELASTIC_RUN_ID": "stub",
             "TORCHELASTIC_RESTART_COUNT": str(restart),
+            "TORCHELASTIC_ERROR_FILE": str(folder / "error.json"),
         }
         to_files = chosen.redirects == "3"
         out = (folder / "stdout.log").open("wb") if to_files else None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from morimon.hub.error_files import ErrorFiles
 from morimon.hub.outcome import Attempts, judge
 from morimon.model.events import Failure, RankExited, RunEnded
 from morimon.runs.folder import Exit
@@ -33,6 +36,29 @@ def told(*known: RankExited | Failure, console: tuple[Failure, ...] = ()) -> Att
 
 def end(attempts: Attempts, seen: Exit | None, *, was_stopped: bool = False) -> RunEnded:
     return judge(seen, attempts, t_ns=99, was_stopped=was_stopped)
+
+
+def test_error_files_are_read_once_when_they_are_whole(tmp_path: Path) -> None:
+    attempts = Attempts()
+    files = ErrorFiles(tmp_path, lambda restart, local_rank: local_rank + 8, attempts)
+    texts = {
+        "0": '{"message": {"message": "ValueError: boom\\nmore", "extraInfo": {"timestamp": "1"}}}',
+        "1": '{"message": "Signal 11 (SIGSEGV)"}',
+        "2": '{"message": {"mess',
+        "3": '["no", "error", "file"]',
+    }
+    files.look()
+    for local_rank, text in texts.items():
+        path = tmp_path / "job_x" / "attempt_1" / local_rank / "error.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    files.look()
+    known = [attempts.of(1).of(rank) for rank in range(8, 12)]
+    assert [one and one.cause for one in known] == ["ValueError: boom", "Signal 11 (SIGSEGV)", None, None]
+    (tmp_path / "job_x" / "attempt_1" / "2" / "error.json").write_text('{"message": "whole now"}')
+    files.look()
+    assert attempts.of(1).of(10) == Failure(rank=10, cause="whole now")
+    assert attempts.of(0).root() is None
 
 
 FAILED = Exit(returncode=1)

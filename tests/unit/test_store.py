@@ -323,6 +323,22 @@ def test_the_newest_restart_is_shown() -> None:
     assert "restart 1" in snapshot.notes[0].text
 
 
+@pytest.mark.parametrize(
+    "sign",
+    [
+        RankProcess(t_ns=2, rank=0, restart=1, local_rank=0, node=0, pid=1, started_s=1.0),
+        LogLines(t_ns=2, file="f", offset=0, length=1, lines=1, stream="stdout", rank=0, restart=1),
+    ],
+)
+def test_a_new_attempt_clears_the_failure_of_the_last_one(sign: RecordEvent) -> None:
+    failed = JobFailed(t_ns=1, failure=Failure(rank=0, cause="x"))
+    store = stored([header(), *world(2), failed])
+    assert store.snapshot().failure
+    store.apply(sign)
+    assert store.snapshot().failure is None
+    assert {rank.state for rank in store.snapshot().ranks} <= {"running", "waiting"}
+
+
 def test_a_failed_attempt_is_no_failure_of_a_run_that_finished() -> None:
     failed = JobFailed(t_ns=1, failure=Failure(rank=0, cause="x"))
     for outcome, failure in (("finished", None), ("failed", failed.failure)):
