@@ -5,7 +5,6 @@ One process, no torch. Exit codes: 0 done; 1 `--check` found a count that cannot
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -17,6 +16,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from morimon.cli.paper import columns
 from morimon.cli.printed_counts import Printed, read_printed
 from morimon.ep.check import Check, check_exactly, check_statistically
 from morimon.ep.config import DTYPES, KERNEL_TYPES, ConfigError, EpConfig, default_kernel_type
@@ -28,10 +28,9 @@ from morimon.model.config import JobConfig
 from morimon.report.bw_values import as_bw_values
 from morimon.report.tokens import TokenReport, as_csv, as_object
 from morimon.report.tokens_text import as_text, check_text
-from morimon.runs.listing import UnknownRunError
+from morimon.runs.listing import RunsError
 
 _QUIET_S = 1.0
-_TABLE_COLUMNS = 80
 _TOLD = (
     "num_nodes",
     "gpu_per_node",
@@ -136,7 +135,7 @@ def command(**options: Any) -> None:
     """
     try:
         report = _report(options)
-    except (InputError, ConfigError, TopkFileError, UnknownRunError) as error:
+    except (InputError, ConfigError, TopkFileError, RunsError) as error:
         _refuse(str(error))
     except OSError as error:
         _refuse(f"{error.filename}: {error.strerror}.")
@@ -282,12 +281,7 @@ def _print(report: TokenReport, form: str, *, matrix: bool) -> None:
         case "bw-values":
             text = as_bw_values(report.counts)
         case _:
-            width = (
-                shutil.get_terminal_size((_TABLE_COLUMNS, 24)).columns
-                if sys.stdout.isatty()
-                else _TABLE_COLUMNS
-            )
-            text = as_text(report, width, matrix=matrix)
+            text = as_text(report, columns(least=0), matrix=matrix)
     click.echo(text, nl=False)
     if report.check is not None and form in ("csv", "bw-values"):
         click.echo(check_text(report.check, report.config), err=True)

@@ -6,7 +6,6 @@ found; 2 bad usage.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from morimon.cli.paper import columns, take_any_text
 from morimon.trace.load import load
 from morimon.trace.model import NotATraceError, TraceError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from morimon.trace.model import Trace
 
 _QUIET_S = 0.5
-_PAPER_COLUMNS = 80
 _PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -83,8 +82,7 @@ def command(files: tuple[str, ...], **options: Any) -> None:
 
     A folder stands for the traces in it, the newest run first.
     """
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
+    take_any_text()
     form: str | None = options["form"]
     merge: Path | None = options["merge"]
     if form is None and merge is None:
@@ -138,7 +136,7 @@ class _Output:
             case "text":
                 from morimon.report.trace_text import as_text
 
-                _write("\n" * bool(self._shown) + as_text(trace, _columns(), every=self._every))
+                _write("\n" * bool(self._shown) + as_text(trace, columns(), every=self._every))
             case "json":
                 import msgspec
 
@@ -259,13 +257,6 @@ def _merge(traces: Sequence[Trace], out: Path, gpu_per_node: int) -> bool:
         return False
     click.echo(f"{out}: {len(alignment.processes)} ranks, {alignment.text}")
     return True
-
-
-def _columns() -> int:
-    """Width of the report: the terminal's, at least that of paper."""
-    if not sys.stdout.isatty():
-        return _PAPER_COLUMNS
-    return max(shutil.get_terminal_size((_PAPER_COLUMNS, 24)).columns, _PAPER_COLUMNS)
 
 
 def _write(text: str) -> None:

@@ -6,7 +6,6 @@ Exit codes: 0 left, or with --once every trace was shown; 1 with --once a file c
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from morimon.cli.paper import columns, take_any_text
 from morimon.cli.screen import screen_options
 from morimon.feeds.trace_folder import SETTLE_S, TraceFolder
 from morimon.report.trace_follow import FolderReporter, Form
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PAPER_COLUMNS = 80
 
 
 @click.command("watch", short_help="Follow a folder of traces.")
@@ -48,8 +47,7 @@ def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bo
     """Follow the traces in a folder (by default the current one)."""
     if not (once or as_json or headless) and sys.stdin.isatty() and sys.stdout.isatty():
         _open_screen(folder, polling=polling, settle_s=settle)
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
+    take_any_text()
     traces = TraceFolder(folder, polling=polling, settle_s=settle)
     over = threading.Event()
 
@@ -64,7 +62,7 @@ def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bo
     except OSError as error:
         raise click.UsageError(f"{folder} cannot be read: {error.strerror or error}.") from None
     form: Form = "text" if not as_json else "list" if once else "lines"
-    reporter = FolderReporter(traces, form, sys.stdout, sys.stderr, over.is_set, _columns())
+    reporter = FolderReporter(traces, form, sys.stdout, sys.stderr, over.is_set, columns())
     try:
         reporter.follow(once=once)
     finally:
@@ -87,9 +85,3 @@ def _open_screen(folder: Path, *, polling: bool, settle_s: float) -> NoReturn:
         raise click.UsageError(str(error)) from None
     options = replace(options, start_screen="trace", polling=polling, settle_s=settle_s)
     sys.exit(show(folder.resolve(), "watch", options))
-
-
-def _columns() -> int:
-    if not sys.stdout.isatty():
-        return _PAPER_COLUMNS
-    return max(shutil.get_terminal_size((_PAPER_COLUMNS, 24)).columns, _PAPER_COLUMNS)

@@ -72,7 +72,7 @@ def _read_csv(path: Path) -> npt.NDArray[np.int64]:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not lines:
         raise ValueError("it is empty")
-    return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.int64)
+    return np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.int64, converters=int, encoding=None)
 
 
 _STORAGES = {

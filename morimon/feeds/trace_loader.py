@@ -20,6 +20,7 @@ import msgspec
 from morimon.trace.handover import open_saved
 from morimon.trace.load import load
 from morimon.trace.model import NotATraceError, Trace, TraceError
+from morimon.trace.source import GZIP, ZSTD
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
@@ -32,7 +33,6 @@ SMALL_BYTES = 8 << 20
 PACKED = 20
 """How many times larger a compressed trace may become: JSON of events repeats itself."""
 WORKER = (sys.executable, "-m", "morimon.trace")
-_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 async def load_trace(
@@ -56,7 +56,7 @@ def _text_bytes(path: Path) -> int:
     """About how many bytes of JSON the file holds."""
     try:
         with path.open("rb") as file:
-            packed = file.read(4).startswith(_MAGICS)
+            packed = file.read(4).startswith((GZIP, ZSTD))
         size = path.stat().st_size
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from error

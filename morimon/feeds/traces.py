@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from morimon.trace.model import FileName
+    from morimon.trace.whole import Wholeness
 
 State: TypeAlias = Literal["growing", "whole", "half-written", "aside", "failed"]
-Verdict: TypeAlias = Literal["whole", "growing", "empty", "not a trace"]
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 SAME_RUN_S = 30
@@ -126,7 +126,7 @@ class _Entry:
     file: TraceFile
     since_s: float
     asked: bool = False
-    verdict: Verdict = "growing"
+    verdict: Wholeness = "growing"
 
 
 @dataclass(slots=True)
@@ -159,7 +159,7 @@ class TraceShelf:
         unasked.sort(key=lambda entry: -entry.file.seen.modified_ns)
         return tuple(entry.file.name for entry in unasked)
 
-    def judged(self, name: str, seen: Seen, verdict: Verdict) -> None:
+    def judged(self, name: str, seen: Seen, verdict: Wholeness) -> None:
         """Take in a file's wholeness; `seen` is what it was before and after it was looked into."""
         entry = self._entries.get(name)
         if entry is None or entry.file.seen != seen:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from morimon.report.trace_colours import colour_of, ink_on
 from morimon.report.trace_text import detailed, heading, safe
 from morimon.trace.lanes import timeline
+from morimon.trace.names import stem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,6 @@ WARNING = "#a01818"
 SERIAL_WHITE, GAP_WHITE = 0.25, 0.55
 """Serial kernels stand back behind the lanes; a bar is palest where none of its threads is in the slot."""
 _LANES: tuple[tuple[Lane, str], ...] = (("inter", "inter"), ("intra", "intra"), ("other", ""))
-_SUFFIXES = (".gz", ".zst", ".json", ".trace", ".pt")
 
 
 class PictureError(Exception):
@@ -40,11 +40,7 @@ class PictureError(Exception):
 
 def target(trace_path: str, name: str = "") -> Path:
     """Where the picture goes: `<stem>.png` beside the trace, or `name`, which is resolved there if it is relative."""
-    path = Path(trace_path)
-    stem = path.name
-    for suffix in _SUFFIXES:
-        stem = stem.removesuffix(suffix) or stem
-    return path.parent / (name or f"{stem}.png")
+    return Path(trace_path).parent / (name or f"{stem(trace_path)}.png")
 
 
 def draw(trace: Trace, path: Path, *, every: bool = False) -> list[Path]:

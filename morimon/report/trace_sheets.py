@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from morimon.trace.model import Trace
 
 Table: TypeAlias = Literal["slots", "kernels", "iterations", "threads"]
-TABLES: tuple[Table, ...] = get_args(Table)
 _FIGURES = Figures.__struct_fields__
 
 

@@ -146,7 +146,7 @@ def of_iterations(iterations: Sequence[Iteration], process: int, family: str) ->
     mine = [it for it in iterations if it.process == process]
     partial = [it for it in mine if not it.whole]
     if partial and family != "unknown":
-        what = _listed([f"{it.number + 1} ({it.missing})" for it in partial])
+        what = _listed([f"#{it.number} ({it.missing})" for it in partial])
         text = f"{len(partial)} of {_n(len(mine), 'iteration')} partial: {what}"
         yield Finding(
             kind="partial_iteration",
@@ -158,7 +158,7 @@ def of_iterations(iterations: Sequence[Iteration], process: int, family: str) ->
         )
     slow = [it for it in mine if it.outlier]
     if slow:
-        what = _listed([f"{it.number + 1} ({it.duration_ns / 1000:.2f} µs)" for it in slow])
+        what = _listed([f"#{it.number} ({it.duration_ns / 1000:.2f} µs)" for it in slow])
         text = f"{_n(len(slow), 'iteration')} far longer than the median: {what}"
         yield Finding(kind="outlier_iteration", severity="note", text=text, count=len(slow), process=process)
 
@@ -175,9 +175,9 @@ def of_slow_warps(
         yield Finding(kind="outlier_warp", severity="note", text=f"{_n(n, 'warp')} slow: {what}", count=n)
 
 
-def nothing(spans: Spans | None, set_aside: dict[str, int]) -> Iterator[Finding]:
+def nothing(spans: Spans, set_aside: dict[str, int]) -> Iterator[Finding]:
     """A trace in which nothing has a duration."""
-    if spans is None or not len(spans):
+    if not len(spans):
         aside = ", ".join(f"{n} {kind}" for kind, n in set_aside.items())
         text = "no events with a duration" + (f"; set aside: {aside}" if aside else "")
         yield Finding(kind="empty", severity="warning", text=text)

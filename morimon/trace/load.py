@@ -164,9 +164,7 @@ class _Analysis:
         found = roles.assign(self.duration[mine], slot, thread, self.threads.tid, self.slots)
         self.threads.role[:] = np.maximum(self.threads.role, found.role)
         self.role[mine], self.idle[mine] = found.span_role, found.idle
-        self.processes.append(
-            Process(label, rank, verdict.family, found.warps_per_block, int((found.role == roles.RDMA).sum()))
-        )
+        self.processes.append(Process(label, rank, verdict.family))
         if not mine.size:
             return
         first = np.full(len(self.threads), -1)

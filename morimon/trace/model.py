@@ -93,8 +93,6 @@ class Process(msgspec.Struct, frozen=True):
     label: str
     rank: int | None
     family: Family
-    warps_per_block: int | None = None
-    rdma_warps: int = 0
 
 
 class Threads(msgspec.Struct, frozen=True, eq=False):

@@ -17,9 +17,15 @@ RANK = re.compile(r"(?<![a-z])rank[\s_.:-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 WORD = re.compile(r"(?<![a-z])rank(?![a-z])[\s_.:-]*", re.IGNORECASE)
 
 
+def stem(path: str | PurePath) -> str:
+    """The file's name without what says how it is written and packed."""
+    name = PurePath(path).name
+    return SUFFIXES.sub("", name) or name
+
+
 def file_name(path: str | PurePath) -> FileName:
     """Rank, stamp and prefix of a trace's file name."""
-    name = SUFFIXES.sub("", PurePath(path).name)
+    name = stem(path)
     stamp = STAMP.search(name)
     rest = name[: stamp.start()] + name[stamp.end() :] if stamp else name
     rank = RANK.search(rest)

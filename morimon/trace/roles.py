@@ -32,13 +32,12 @@ AGREE = 0.9
 
 
 class Roles:
-    """role int8 a thread, span_role int8 a span, idle bool a span; warps_per_block where the pattern shows it."""
+    """role int8 a thread, span_role int8 a span, idle bool a span."""
 
     def __init__(self, threads: int, spans: int) -> None:
         self.role = np.zeros(threads, np.int8)
         self.span_role = np.zeros(spans, np.int8)
         self.idle = np.zeros(spans, bool)
-        self.warps_per_block: int | None = None
 
 
 def assign(
@@ -86,19 +85,17 @@ def _mark_idle(roles: Roles, spans: Ints, duration: Ints, thread: NDArray[np.int
     if works.sum() == 1 and number[works][0] == number.min():
         idle = ~works
     else:
-        block = _block(number, works)
-        if block is None:
+        working = _block(number, works)
+        if working is None:
             return
-        size, working = block
-        roles.warps_per_block = roles.warps_per_block or size
-        idle = ~working[number % size]
+        idle = ~working[number % working.size]
     lazy = np.zeros(tid.size, bool)
     lazy[warps[idle]] = True
     roles.idle[spans] = lazy[thread[spans]]
 
 
-def _block(number: Ints, works: NDArray[np.bool_]) -> tuple[int, NDArray[np.bool_]] | None:
-    """The smallest block size by which place in the block tells who works, and those places."""
+def _block(number: Ints, works: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Which places of a block work, for the smallest block size by which the place tells who does."""
     best, found = AGREE, None
     for size in BLOCKS:
         if int(number.max()) < 2 * size - 1:  # one block shows no repetition
@@ -108,5 +105,5 @@ def _block(number: Ints, works: NDArray[np.bool_]) -> tuple[int, NDArray[np.bool
         working = share >= 0.5
         agree = float((working[place] == works).mean())
         if agree > best + 0.01 and working.any() and not working.all():
-            best, found = agree, (size, working)
+            best, found = agree, working
     return found
