@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING
 from morimon.feeds.folder import POLL_S, FolderEvents
 from morimon.feeds.listing import list_folder, seen
 from morimon.feeds.traces import FolderTraces, Seen, TraceShelf
+from morimon.trace.metadata import world_size_of
 from morimon.trace.model import TraceError
 from morimon.trace.whole import wholeness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from morimon.trace.model import Trace
 
 SETTLE_S = 5.0
 BREATH_S = 0.1
@@ -100,12 +102,11 @@ class TraceFolder:
         with self._changed:
             return self._changed.wait_for(lambda: self._version() != version, timeout_s)
 
-    def loaded(
-        self, name: str, revision: int, ranks: Iterable[int] = (), world_size: int | None = None
-    ) -> None:
+    def loaded(self, name: str, revision: int, trace: Trace) -> None:
         """Say what a file holds that has been loaded."""
+        ranks = [process.rank for process in trace.processes if process.rank is not None]
         with self._changed:
-            self._shelf.loaded(name, revision, ranks, world_size)
+            self._shelf.loaded(name, revision, ranks, world_size_of(trace))
             self._changed.notify_all()
 
     def failed(self, name: str, revision: int, text: str, *, aside: bool = False) -> None:

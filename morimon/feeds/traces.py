@@ -170,9 +170,7 @@ class TraceShelf:
         elif verdict == "not a trace":
             self._set(entry, state="aside")
 
-    def loaded(
-        self, name: str, revision: int, ranks: Iterable[int] = (), world_size: int | None = None
-    ) -> None:
+    def loaded(self, name: str, revision: int, ranks: Iterable[int], world_size: int | None) -> None:
         """Take in what a loaded file holds."""
         if entry := self._current(name, revision):
             self._set(entry, ranks=tuple(sorted(ranks)), world_size=world_size)

@@ -14,7 +14,6 @@ import msgspec
 from morimon.feeds.listing import is_unchanged
 from morimon.report.trace_text import as_text
 from morimon.trace.load import load
-from morimon.trace.metadata import world_size_of
 from morimon.trace.model import LoadCancelledError, NotATraceError, Trace, TraceError
 from morimon.trace.summary import summary
 
@@ -105,8 +104,7 @@ class FolderReporter:
             if not aside:
                 self._tell_failed(file.name, str(trace))
             return
-        ranks = [process.rank for process in trace.processes if process.rank is not None]
-        self._folder.loaded(file.name, file.revision, ranks, world_size_of(trace))
+        self._folder.loaded(file.name, file.revision, trace)
         self._failed.pop(file.name, None)
         self._print(file, trace)
         self.shown += 1

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from morimon.feeds.trace_folder import SETTLE_S, TraceFolder
 from morimon.feeds.trace_loader import load_trace
 from morimon.feeds.traces import FolderTraces, TraceFile
-from morimon.trace.metadata import world_size_of
 from morimon.trace.model import NotATraceError, Trace, TraceError
 from morimon.views.trace_look import Loading
 
@@ -115,5 +114,4 @@ class TraceFeed:
         self._kept[file.name, file.revision] = trace
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        ranks = [process.rank for process in trace.processes if process.rank is not None]
-        self._folder.loaded(file.name, file.revision, ranks, world_size_of(trace))
+        self._folder.loaded(file.name, file.revision, trace)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import subprocess
 import sys
 
 import pytest
+
+import morimon
 
 HEAVY = {"textual", "rich", "torch", "numpy", "psutil", "watchdog", "matplotlib", "click", "msgspec"}
 
@@ -24,19 +27,25 @@ ALLOWED = {
     "feeds": {"msgspec", "numpy", "watchdog"},
     "views": {"msgspec", "numpy"},
     "report": {"msgspec", "numpy", "psutil", "watchdog"},
-    "cli": {"click"},
+    "tui": {"msgspec", "numpy", "rich", "textual", "watchdog"},
+    "bench": {"msgspec", "numpy", "torch"},
+    "cli": {"click", "msgspec", "numpy", "psutil", "watchdog"},
     "cli.main": {"click"},
 }
 
 IMPORT_ALL = """
 import importlib, json, pkgutil, sys
 room = importlib.import_module("morimon." + sys.argv[1])
-if sys.argv[1] != "cli":
-    for module in pkgutil.walk_packages(getattr(room, "__path__", []), room.__name__ + "."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+for module in pkgutil.walk_packages(getattr(room, "__path__", []), room.__name__ + "."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
 print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
+
+
+def test_every_room_is_looked_at() -> None:
+    rooms = {module.name for module in pkgutil.iter_modules(morimon.__path__)}
+    assert rooms == {"__main__"} | ALLOWED.keys() - {"cli.main"}
 
 
 @pytest.mark.parametrize("room", ALLOWED)
