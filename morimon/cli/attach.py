@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from morimon.cli.headless import (
     Refused,
+    all_runs,
     leave,
     line_rates,
     open_screens,
@@ -29,7 +31,7 @@ from morimon.report.once import SCREENS, screen_lines
 from morimon.report.reporters import print_lines, say
 from morimon.report.text import glyphs_for
 from morimon.runs.folder import RunFolder, default_runs_dir
-from morimon.runs.listing import list_runs
+from morimon.runs.listing import RunInfo
 
 _PAPER_COLUMNS = 120
 
@@ -73,7 +75,7 @@ def _list(*, as_json: bool) -> None:
     """Runs whose job lives, and this user's jobs that morimon did not start."""
     from morimon.hub.foreign import foreign_jobs
 
-    running = [run for run in list_runs(default_runs_dir()) if run.state == "running"]
+    running = [run for run in all_runs() if run.state == "running"]
     foreign = foreign_jobs()
     if running or not foreign:
         print_runs(running, as_json=as_json, none="no job runs")
@@ -96,30 +98,41 @@ def _revive(folder: RunFolder) -> None:
 
 
 def _folder(job: str) -> RunFolder:
-    """The run of this name, or the one that a process belongs to."""
-    try:
+    """The run of this name, or the one that a process belongs to.
+
+    A number may be both: a whole run id comes first, then the process id of a job, since the beginning of an id can be
+    given longer.
+    """
+    if not job.isdecimal():
         return run_folder(job)
-    except Refused:
-        if not job.isdecimal():
-            raise
-    if folder := _run_of_process(int(job)):
-        return folder
-    from morimon.hub.foreign import follow_foreign
+    runs = all_runs()
+    alike = [run.id for run in runs if run.id.startswith(job)]
+    if job in alike:
+        return run_folder(job)
+    folder = _run_of_process(int(job), runs)
+    if folder is None:
+        from morimon.hub.foreign import follow_foreign
 
-    try:
-        return follow_foreign(int(job), default_runs_dir())
-    except LaunchError as error:
-        raise Refused(str(error)) from None
+        try:
+            folder = follow_foreign(int(job), default_runs_dir())
+        except LaunchError as error:
+            if alike:
+                return run_folder(job)
+            raise Refused(str(error)) from None
+    if others := [run_id for run_id in alike if run_id != folder.run_id]:
+        text = f"{job} is taken for a process, of run {folder.run_id}; run {others[0]} is meant by more of its id."
+        say(sys.stderr, text)
+    return folder
 
 
-def _run_of_process(pid: int) -> RunFolder | None:
+def _run_of_process(pid: int, runs: Sequence[RunInfo]) -> RunFolder | None:
     """The run that a process says it belongs to, by the MORIMON_RUN in its environment."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return None
     names = [entry.removeprefix(b"MORIMON_RUN=") for entry in environ if entry.startswith(b"MORIMON_RUN=")]
-    for run in list_runs(default_runs_dir()):
+    for run in runs:
         owners = run.folder.owners()
         if owners and pid in (owners.keeper.pid, owners.agent.pid) and run.state == "running":
             return run.folder

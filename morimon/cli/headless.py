@@ -13,10 +13,11 @@ from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchError
 from morimon.model.events import RecordEvent
 from morimon.report.exits import ExitCode, exit_code
-from morimon.report.follow import NotARecordError, ending, follow, nobody_writes, recorded
+from morimon.report.follow import NotARecordError, ending, follow, recorded
 from morimon.report.reporters import JsonReporter, TextReporter, say
+from morimon.report.succession import Succession
 from morimon.runs.folder import RunFolder, default_runs_dir
-from morimon.runs.listing import UnknownRunError, find_run
+from morimon.runs.listing import RunInfo, RunsError, find_run, list_runs
 from morimon.store.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
@@ -38,7 +39,15 @@ def run_folder(name: str) -> RunFolder:
     """The run that a name on the command line means."""
     try:
         return find_run(default_runs_dir(), name)
-    except UnknownRunError as error:
+    except RunsError as error:
+        raise Refused(str(error)) from None
+
+
+def all_runs() -> list[RunInfo]:
+    """Every run, newest first; Refused where they cannot be looked at."""
+    try:
+        return list_runs(default_runs_dir())
+    except RunsError as error:
         raise Refused(str(error)) from None
 
 
@@ -71,7 +80,8 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
         next(readable(recorded(record or folder.events_path, folder)))  # what is no record is refused here
         options = _options()
     else:
-        options = _options(lambda force: request_stop(folder, force=force), lambda: _loss(folder))
+        succession = Succession(folder)
+        options = _options(lambda force: request_stop(folder, force=force), lambda: _loss(succession))
     if code := show(record or folder.path, mode, options):
         sys.exit(code)
     if mode == "replay":
@@ -83,12 +93,12 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
     sys.exit(exit_code(end.outcome))
 
 
-def _loss(folder: RunFolder) -> str | None:
+def _loss(succession: Succession) -> str | None:
     """Why nobody will write this record any more; None while somebody does."""
     try:
         return (
             "The run's hub and its keeper are gone: how it ended is not known."
-            if nobody_writes(folder)
+            if succession.nobody_writes()
             else None
         )
     except LaunchError as error:

@@ -28,7 +28,7 @@ class Printed(NamedTuple):
 def read_printed(name: str) -> Printed:
     """What the log file, the run folder or the run of this id tells.
 
-    Raises OSError, or UnknownRunError where there is neither such a file nor such a run.
+    Raises OSError, or RunsError where there is neither such a file nor such a run.
     """
     counts: list[Observed] = []
     job = JobConfig()

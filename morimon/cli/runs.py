@@ -9,12 +9,12 @@ from datetime import datetime, timezone
 
 import click
 
-from morimon.cli.headless import Refused
+from morimon.cli.headless import Refused, all_runs
 from morimon.report.listing import json_lines, text_lines
 from morimon.report.reporters import print_lines, say
 from morimon.report.text import glyphs_for
 from morimon.runs.folder import default_runs_dir
-from morimon.runs.listing import RunInfo, list_runs, prune
+from morimon.runs.listing import RunInfo, RunsError, prune
 
 _KEPT = 20
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -30,7 +30,7 @@ def command(as_json: bool, pruning: bool, keep: int | None, older_than: str | No
     if not pruning:
         if keep is not None or older_than is not None:
             raise Refused("--keep and --older-than say what --prune removes; give --prune with them.")
-        print_runs(list_runs(default_runs_dir()), as_json=as_json)
+        print_runs(all_runs(), as_json=as_json)
         return
     age_s = _seconds(older_than) if older_than else 0.0
     if keep is not None and keep < 0:
@@ -38,6 +38,8 @@ def command(as_json: bool, pruning: bool, keep: int | None, older_than: str | No
     kept = keep if keep is not None else 0 if older_than else _KEPT
     try:
         removed = prune(default_runs_dir(), keep=kept, older_than_s=age_s)
+    except RunsError as error:
+        raise Refused(str(error)) from None
     except OSError as error:
         raise Refused(f"{error.filename} cannot be removed: {error.strerror}.") from None
     if removed:

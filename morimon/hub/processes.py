@@ -84,12 +84,15 @@ class Processes:
         self._ranks: dict[psutil.Process, Place] = {}
 
     def claim(self, pid: int, place: Place, t_ns: int) -> RankProcess | None:
-        """Take a process for a rank's because its probe says so; None where it is not below the agent, or is known."""
-        self._refresh()
-        for process in self._known:
-            if process.pid == pid and process not in self._ranks:
-                return self._take(process, place, t_ns)
-        return None
+        """Take a process for a rank's because its probe says so; None where it is not below the agent, or is known.
+
+        Only what is above the process is looked at: hundreds of probes may speak at once.
+        """
+        process = psutil.Process(pid)
+        if process in self._ranks or not self._is_below_root(process):
+            return None
+        self._known.setdefault(process, None)
+        return self._take(process, place, t_ns)
 
     def find(self, t_ns: int) -> list[RankProcess]:
         """Ranks that were not there at the last look.
@@ -132,6 +135,14 @@ class Processes:
             )
             for process, (cpu_percent, rss_bytes, threads) in used.items()
         ]
+
+    def _is_below_root(self, process: psutil.Process) -> bool:
+        above: psutil.Process | None = process
+        while above is not None and above not in self._known:
+            above = above.parent()
+            if above == self._root:
+                return True
+        return above is not None
 
     def _refresh(self) -> None:
         """Take up what is new below the root, forget what is gone.

@@ -15,12 +15,10 @@ from typing import Literal, Protocol
 import msgspec
 
 from morimon.feeds.record import RecordReader
-from morimon.hub.control import ensure_hub
 from morimon.model.codec import decode
 from morimon.model.events import Dropped, Note, PhaseDone, Progress, RecordEvent, RunEnded, RunHeader
+from morimon.report.succession import Succession, is_lost
 from morimon.runs.folder import RunFolder
-from morimon.runs.listing import run_info
-from morimon.runs.lock import is_held
 from morimon.store.snapshot import RunSnapshot
 from morimon.store.store import Store
 
@@ -128,13 +126,16 @@ def recorded(path: Path, folder: RunFolder) -> Iterator[RecordEvent]:
             events = reader.read()
     finally:
         reader.close()
-    if _is_lost(folder):
+    if is_lost(folder):
         yield RunEnded(t_ns=newest_ns, outcome="lost")
 
 
 def living(folder: RunFolder) -> Iterator[RecordEvent]:
-    """What a record holds and what is added to it, until the run's end; a hub that died is replaced."""
-    reader = RecordReader(folder.events_path)
+    """What a record holds and what is added to it, until the run's end; a hub that died is replaced.
+
+    LaunchError, a sentence, where that fails.
+    """
+    reader, succession = RecordReader(folder.events_path), Succession(folder)
     newest_ns = 0
     looked_s = time.monotonic()
     last_read = False
@@ -152,7 +153,7 @@ def living(folder: RunFolder) -> Iterator[RecordEvent]:
                 break
             if time.monotonic() - looked_s > _LOOK_S:
                 looked_s = time.monotonic()
-                last_read = nobody_writes(folder)
+                last_read = succession.nobody_writes()
             else:
                 time.sleep(_POLL_S)
     finally:
@@ -170,18 +171,3 @@ def ending(folder: RunFolder) -> RunEnded | None:
     except (OSError, msgspec.DecodeError):
         return None
     return last if isinstance(last, RunEnded) else None
-
-
-def nobody_writes(folder: RunFolder) -> bool:
-    """Whether the record of a run that goes on will never be written again; a hub that died is replaced.
-
-    Raises LaunchError where no new hub can be had.
-    """
-    return not ensure_hub(folder) and _is_lost(folder)
-
-
-def _is_lost(folder: RunFolder) -> bool:
-    if is_held(folder.lock_path):
-        return False
-    info = run_info(folder)
-    return info is None or info.state == "crashed"

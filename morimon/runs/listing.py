@@ -47,16 +47,27 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
         return RunFolder(self.path)
 
 
-class UnknownRunError(Exception):
-    """No run, or more than one, has this name; the message is a sentence."""
+class RunsError(Exception):
+    """Runs cannot be looked at; the message is a sentence."""
+
+
+class UnknownRunError(RunsError):
+    """No run, or more than one, has this name."""
 
 
 def list_runs(runs_dir: Path) -> list[RunInfo]:
-    """Every run of `runs_dir`, newest first; folders that hold no record are left out."""
+    """Every run of `runs_dir`, newest first; folders that hold no record are left out.
+
+    None where there is no such folder; RunsError where it cannot be read.
+    """
     try:
         paths = [Path(entry) for entry in os.scandir(runs_dir) if entry.is_dir()]
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise RunsError(
+            f"The runs folder {runs_dir} cannot be read ({error.strerror}); set MORIMON_RUNS_DIR to a folder of yours."
+        ) from None
     infos = [info for path in paths if (info := run_info(RunFolder(path)))]
     return sorted(infos, key=lambda info: info.started_unix_ns, reverse=True)
 

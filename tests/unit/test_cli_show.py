@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -17,6 +19,9 @@ from morimon.cli.main import cli
 from morimon.cli.run import launch_spec
 from morimon.hub.foreign import ForeignJob
 from morimon.runs.command import short_command
+from morimon.runs.folder import Owners
+from morimon.runs.identity import ProcessIdentity
+from morimon.runs.lock import HubLock
 from tests.support.records import Plan, make_record
 
 
@@ -53,6 +58,7 @@ def record(runs_dir: Path, run_id: str, plan: Plan | None = None) -> Path:
         (["run", "--log-dir", "/tmp", "--python", sys.executable, "--", __file__], "--log-dir"),
         (["attach", "beef"], "beef"),
         (["attach", "4194305"], "4194305"),
+        (["attach", "9" * 30], "9" * 30),
         (["replay", "beef"], "beef"),
         (["replay", "nothing.jsonl"], "nothing.jsonl"),
         (["replay", "/proc/self/mem"], "/proc/self/mem"),
@@ -138,6 +144,38 @@ def test_one_screen_on_paper(runs_dir: Path) -> None:
     ]
     assert [row for row in rows if row.isdecimal()][:8] == [str(r) for r in range(8)]
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "args", [["runs"], ["attach"], ["attach", "12"], ["attach", "ab"], ["replay", "ab"], ["runs", "--prune"]]
+)
+def test_a_runs_folder_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, args: list[str]) -> None:
+    monkeypatch.setenv("MORIMON_RUNS_DIR", __file__)
+    result = call(*args)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"morimon: The runs folder {__file__} cannot be read (Not a directory)")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_number_that_is_a_process_and_begins_a_run_id(runs_dir: Path, tmp_path: Path) -> None:
+    me, other = os.getpid(), os.getppid()
+    folder = record(runs_dir, "abcdef")
+    record(runs_dir, f"{me}f")
+    record(runs_dir, f"{other}f")
+    identity = ProcessIdentity.of(me)
+    assert identity
+    (folder / "keeper.json").write_bytes(msgspec.json.encode(Owners(identity, identity)))
+    lock = HubLock.take(folder / "hub.lock")
+    assert lock
+    taken = call("attach", str(me), "--json")
+    said = f"morimon: {me} is taken for a process, of run abcdef; run {me}f is meant by more of its id.\n"
+    assert taken.stderr == f"{said}morimon: attached to run abcdef; Ctrl+C leaves the job as it is.\n"
+    whole = record(runs_dir, str(me))
+    assert f"attached to run {me};" in call("attach", str(me), "--json").stderr, "a whole id comes first"
+    shutil.rmtree(whole)
+    begun = call("attach", str(other), "--json")
+    assert begun.stderr == f"morimon: attached to run {other}f; Ctrl+C leaves the job as it is.\n"
+    lock.release()
 
 
 def test_list_and_prune(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from morimon.hub.exits import ExitStatus, ExitWatch, open_pidfd, status_of_buried, status_of_zombie
@@ -75,6 +76,27 @@ def test_the_topmost_process_is_the_rank_and_all_below_it_counts() -> None:
         assert all(one.rss_bytes > 1_000_000 for one in samples)
         assert processes.claim(found[0].pid, Place(7, 7, 0, 0), 4) is None
         assert processes.claim(os.getpid(), Place(7, 7, 0, 0), 4) is None
+        agent.stdin.close()
+
+
+def test_a_claim_looks_at_what_is_above_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as agent:
+        assert agent.stdout
+        assert agent.stdin
+        assert agent.stdout.readline() == b"up\n"
+        processes = Processes(agent.pid, agent.pid)
+        monkeypatch.setattr("psutil.pids", lambda: pytest.fail("all of /proc was listed"))
+        child = psutil.Process(agent.pid).children()[0].children()[0]
+        claimed = processes.claim(child.pid, Place(5, 5, 0, 0), 1)
+        assert claimed
+        assert (claimed.rank, claimed.pid) == (5, child.pid)
+        assert processes.claim(child.pid, Place(5, 5, 0, 0), 2) is None
+        assert processes.claim(os.getpid(), Place(7, 7, 0, 0), 3) is None
+        monkeypatch.undo()
+        assert sorted(one.rank for one in processes.find(4)) == [0, 1]
+        assert {one.rank for one in processes.sample(5)} == {0, 1, 5}
         agent.stdin.close()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from wcwidth import wcswidth
 
+from morimon.hub.launch import LaunchError
 from morimon.model.config import JobConfig
 from morimon.model.events import (
     Configured,
@@ -28,7 +29,9 @@ from morimon.model.events import (
 from morimon.report.exits import ExitCode, exit_code
 from morimon.report.follow import Pace, follow, recorded
 from morimon.report.reporters import JsonReporter, TextReporter
+from morimon.report.succession import Succession
 from morimon.runs.folder import RunFolder
+from morimon.runs.lock import HubLock
 from tests.support.records import Plan, Record, make_record
 
 
@@ -96,6 +99,29 @@ def test_a_record_without_an_end_is_lost(tmp_path: Path) -> None:
     assert result["ok"] is False
     assert "ended" in result["failure"]["cause"]
     assert exit_code(snapshot.state) is ExitCode.FAILED
+
+
+def test_hubs_that_die_at_once_are_not_started_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder(make_record(Plan(ends=False, host="elsewhere")).write(tmp_path))
+    started: list[RunFolder] = []
+
+    def dies_at_once(of: RunFolder) -> bool:
+        started.append(of)
+        return True
+
+    monkeypatch.setattr("morimon.report.succession.ensure_hub", dies_at_once)
+    succession = Succession(folder)
+    assert [succession.nobody_writes() for _ in range(3)] == [False] * 3
+    with pytest.raises(LaunchError, match=r"3 new ones died within 60 s\. .*hub\.log tells why"):
+        succession.nobody_writes()
+    assert started == [folder] * 3
+    lock = HubLock.take(folder.lock_path)
+    assert lock
+    monkeypatch.setattr("morimon.report.succession.ensure_hub", lambda _: False)
+    assert succession.nobody_writes() is False, "another viewer's hub lives"
+    lock.release()
 
 
 def test_nothing_after_the_end_counts(tmp_path: Path) -> None:
