@@ -154,7 +154,7 @@ def _iteration(look: Look, state: TraceState, frame: Frame) -> Line:
         Run(" [", "key"),
         Run(f" iteration {place + 1}/{len(siblings)} ", "title"),
         Run("]", "key"),
-        Run(f"  {number(it.duration_ns / 1000, 2, glyphs)} µs".replace("µ", glyphs.micro), "title"),
+        Run(f"  {number(it.duration_ns / 1000, 2, glyphs)} {glyphs.micro}s", "title"),
     ]
     if not it.whole:
         left.append(Run(f"  partial: {sanitised(it.missing)}" if it.missing else "  partial", "warning"))
@@ -223,7 +223,8 @@ def _banners(look: Look, frame: Frame) -> list[Line]:
         )
         left = len(grave) - most
         more = f"  and {left} more" if left > 0 and at == most - 1 else ""
-        text = clipped(sanitised(finding.text), frame.width - 4 - len(more), frame.glyphs.ellipsis)
+        words = finding.text.replace("×", frame.glyphs.times).replace("µ", frame.glyphs.micro)
+        text = clipped(sanitised(words), frame.width - 4 - len(more), frame.glyphs.ellipsis)
         lines.append((Run(f" {mark} {text}", _MARKS[finding.severity]), Run(more, "dim")))
     return lines
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from morimon.draw.sheet import Scalar, Sheet
+from morimon.draw.text import cells, sanitised
 from morimon.trace.model import ROLES, SlotRow, ThreadTable, Timeline, Trace
 
 Column: TypeAlias = NDArray[np.float64]
@@ -60,6 +62,15 @@ class Figures:
 
     def __len__(self) -> int:
         return len(self.name)
+
+    @cached_property
+    def name_cells(self) -> int:
+        """Cells that the longest name takes."""
+        return max((cells(sanitised(name)) for name in self.name), default=0)
+
+    def largest(self, keys: Iterable[str]) -> float:
+        """The largest figure of these columns."""
+        return max((float(np.nanmax(self.columns[key], initial=0)) for key in keys), default=0.0)
 
     def value(self, row: int, key: str) -> float | None:
         """A figure; None where there is none."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from morimon.draw.glyphs import Glyphs
 from morimon.draw.line import Line, Role, Run, merged, split
 from morimon.draw.page import Frame, Spot
-from morimon.draw.table import Cell, Column, Table, fit, widest
+from morimon.draw.table import Cell, Column, Table, fit
 from morimon.draw.text import sanitised
 from morimon.draw.units import number
 from morimon.views.trace_figures import Figures
@@ -38,7 +38,7 @@ SORTS_SLOTS = (
 
 def slot_columns(figures: Figures, frame: Frame) -> Table:
     """The columns of slots that have room."""
-    names = widest((sanitised(name) for name in figures.name), 12)
+    names = max(figures.name_cells, 12)
     time = _time_width(figures, ("start", "wall", "mean", "max"))
     columns = (
         Column("mark", "", 2, right=False),
@@ -62,7 +62,7 @@ def slot_columns(figures: Figures, frame: Frame) -> Table:
 
 def thread_columns(figures: Figures, frame: Frame) -> Table:
     """The columns of warps that have room."""
-    names = widest((sanitised(name) for name in figures.name), 6)
+    names = max(figures.name_cells, 6)
     own = [key for key in figures.columns if key not in _THREAD_KEYS]
     time = _time_width(figures, ("total",))
     columns = (
@@ -94,8 +94,7 @@ def sorts_of(figures: Figures, *, of_threads: bool) -> list[str]:
 
 
 def _time_width(figures: Figures, keys: Sequence[str]) -> int:
-    largest = max((float(np.nanmax(figures.columns[key], initial=0)) for key in keys), default=0)
-    return max(len(number(largest, 2)), 7)
+    return max(len(number(figures.largest(keys), 2)), 7)
 
 
 @dataclass(frozen=True)
