@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TORCH_INDEX ?= # an extra package index to take a particular build of torch from, where one is wanted
 NPROC ?= 8
 
-.PHONY: setup run test check format bench clean
+.PHONY: setup run test check format clean
 setup: $(READY)
 
 # torch goes first and alone, so that a build which is already there (or one from TORCH_INDEX) stays.

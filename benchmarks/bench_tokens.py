@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import socket
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 SIZES = {
@@ -113,6 +115,7 @@ def main() -> None:
         print(f"{name:<26}{statistics.median(seconds):8.2f} s   ({min(seconds):.2f}…{max(seconds):.2f})")
     ours, theirs = (statistics.median(seconds) for seconds in sides.values())
     print(f"{'ratio':<26}{theirs / ours:8.1f} ×   (budget: at least 10)")
+    print("repeat:", shlex.join([Path(sys.executable).name, *sys.argv]))
 
 
 if __name__ == "__main__":

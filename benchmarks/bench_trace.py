@@ -2,6 +2,7 @@
 
 Every run is a process of its own, ours and the yardstick by turns, so that a busy machine slows both; the table gives
 medians of processor seconds (user + system) and the ratio of neighbouring runs. Peak memory is the process' own.
+Bytecode is cached, as in an installation: one run of each is not counted.
 --large makes a trace of about 1 GB (7 M events) on the fly and reads it through the loader's worker.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 SYNTH = ROOT / "tests" / "support" / "synth_trace.py"
 ANALYSE = "import sys; from morimon.trace.load import load; from morimon.trace.summary import summary; "
 ANALYSE += "import msgspec; sys.stdout.buffer.write(msgspec.json.encode(summary(load(sys.argv[1]))))"
@@ -30,7 +33,9 @@ class Run:
 
     def __init__(self, *command: str) -> None:
         start = time.perf_counter()
-        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL
+        )
         _, status, usage = os.wait4(process.pid, 0)
         self.wall_s = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -95,10 +100,12 @@ def main() -> None:
         )
         print(f"{'  (of which starting python, numpy, msgspec)':<44}{numpy:>8.3f}")
         a, b = side_by_side(
-            options.runs, lambda: Run("-c", ANALYSE, str(small)), lambda: Run("-c", "import numpy")
+            options.runs,
+            lambda: Run("-m", "morimon", "trace", str(small)),
+            lambda: Run("-c", "import numpy"),
         )
         row(
-            f"analysis of {small.stat().st_size / 1e6:.0f} MB vs import numpy",
+            f"morimon trace on {small.stat().st_size / 1e6:.0f} MB vs import numpy",
             a,
             b,
             0,
@@ -107,6 +114,7 @@ def main() -> None:
         )
         if options.large:
             large(folder)
+    print("repeat:", shlex.join([Path(sys.executable).name, *sys.argv]))
 
 
 def large(folder: Path) -> None:

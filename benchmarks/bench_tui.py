@@ -1,4 +1,4 @@
-"""What the terminal app costs, on a real pty: `python -m benchmarks.bench_tui`.
+"""What the terminal app costs, on a real pty: `python benchmarks/bench_tui.py`.
 
 CPU is percent of one core and bytes are what the terminal was sent; the live runs are written by this process as a hub
 would, ten times a second. Figures move with the machine: look at the ratios, and at the medians of several runs.
@@ -7,6 +7,7 @@ would, ten times a second. Figures move with the machine: look at the ratios, an
 from __future__ import annotations
 
 import re
+import shlex
 import statistics
 import sys
 import tempfile
@@ -225,6 +226,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for number, bench in enumerate((bench_idle, bench_live, bench_keys, bench_first_paint, bench_many)):
             bench(Path(scratch) / str(number))
+    print("repeat:", shlex.join([Path(sys.executable).name, *sys.argv]))
 
 
 if __name__ == "__main__":
