@@ -79,21 +79,17 @@ class TraceWriter:
             self._part.unlink(missing_ok=True)
             raise self._failed(failure) from failure
 
-    def process(self, pid: int, name: str, sort: int | None = None) -> None:
-        """Name a process; `sort` is its place in a viewer (its pid, if not given)."""
+    def process(self, pid: int, name: str) -> None:
+        """Name a process; viewers show processes in order of pid."""
         self._meta("process_name", pid, 0, {"name": name})
-        self._meta("process_sort_index", pid, 0, {"sort_index": pid if sort is None else sort})
+        self._meta("process_sort_index", pid, 0, {"sort_index": pid})
 
     def thread(self, pid: int, tid: int, name: str) -> None:
         """Name a thread."""
         self._meta("thread_name", pid, tid, {"name": name})
 
-    def span(self, name: str, start_ns: int, end_ns: int, *, pid: int = 0, tid: int = 0) -> None:
-        """One span, times from the clock's zero."""
-        self.spans([(name, start_ns, end_ns, tid)], pid=pid)
-
     def spans(self, rows: Iterable[tuple[str, int, int, int]], *, pid: int = 0) -> None:
-        """Spans (name, start_ns, end_ns, tid) of one process, best in order of start."""
+        """Spans (name, start_ns, end_ns, tid) of one process, times from the clock's zero, best in order of start."""
         heads: dict[str, bytes] = {}
         for name, start, end, tid in rows:
             head = heads.get(name)

@@ -34,7 +34,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     with TraceWriter(path, rank=3, config={"topk": 8}, clock=clock) as writer:
         writer.process(3, 'rank 3 "µ"')
         writer.thread(3, 0, "main")
-        writer.span("dispatch", 0, 1001, pid=3)
+        writer.spans([("dispatch", 0, 1001, 0)], pid=3)
         writer.spans([("combine", 2000, 2000, 0), ("barrier", -5, 7, 0)], pid=3)
         assert not path.exists()
     trace = load(path)
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
 def test_an_error_leaves_nothing_behind(tmp_path: Path) -> None:
     def fail() -> None:
         with TraceWriter(tmp_path / "t.json") as writer:
-            writer.span("k", 0, 1)
+            writer.spans([("k", 0, 1, 0)])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
