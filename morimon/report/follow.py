@@ -16,7 +16,17 @@ import msgspec
 
 from morimon.feeds.record import RecordReader
 from morimon.model.codec import decode
-from morimon.model.events import Dropped, Note, PhaseDone, Progress, RecordEvent, RunEnded, RunHeader
+from morimon.model.config import JobConfig
+from morimon.model.events import (
+    Configured,
+    Dropped,
+    Note,
+    PhaseDone,
+    Progress,
+    RecordEvent,
+    RunEnded,
+    RunHeader,
+)
 from morimon.report.succession import Succession, is_lost
 from morimon.runs.folder import RunFolder
 from morimon.store.snapshot import RunSnapshot
@@ -39,7 +49,7 @@ class Reporter(Protocol):
     """Prints what a follower finds."""
 
     def header(self, snapshot: RunSnapshot) -> None:
-        """The job has told its first figures, and its configuration before them; or it has ended without."""
+        """The job has told its configuration and its first figures; or no configuration in time, or nothing at all."""
 
     def progress(self, snapshot: RunSnapshot) -> None:
         """A progress line is due."""
@@ -88,7 +98,7 @@ class Pace:
 def follow(events: Iterator[RecordEvent], reporter: Reporter) -> RunSnapshot:
     """Report events to their end; returns the run as it is then."""
     store, pace = Store(), Pace()
-    introduced = False
+    has_figures = is_configured = introduced = False
     for event in events:
         store.apply(event)
         for note in store.take_notes():
@@ -96,13 +106,20 @@ def follow(events: Iterator[RecordEvent], reporter: Reporter) -> RunSnapshot:
         if isinstance(event, Dropped):
             reporter.dropped(event)
         due = pace.is_due(event)
-        if not introduced and isinstance(event, PhaseDone | Progress | RunEnded):
+        has_figures = has_figures or isinstance(event, PhaseDone | Progress)
+        is_configured = is_configured or _configures(event)
+        if not introduced and (isinstance(event, RunEnded) or (has_figures and (is_configured or due))):
             introduced = True
             reporter.header(store.snapshot())
         if due and not isinstance(event, RunEnded):
             reporter.progress(store.snapshot())
     reporter.result(store.snapshot())
     return store.snapshot()
+
+
+def _configures(event: RecordEvent) -> bool:
+    """Whether the job tells more of itself than how many ranks it has, which every rank's probe knows."""
+    return isinstance(event, Configured) and event.config != JobConfig(world_size=event.config.world_size)
 
 
 class NotARecordError(Exception):

@@ -12,7 +12,7 @@ from morimon.draw.table import Column, fit
 from morimon.draw.text import cells
 from morimon.draw.units import gbps, micros, tokens
 from morimon.report.excerpt import Excerpt
-from morimon.report.text import drop_lines, failure_lines, last_to_arrive, outcome_line
+from morimon.report.text import drop_lines, failure_lines, lateness_in_full, outcome_line
 from morimon.store.snapshot import Extreme, RankSnapshot, RunSnapshot, Spread
 
 Figure = Callable[[float | None, Glyphs], str]
@@ -121,8 +121,8 @@ def _signal_name(number: int) -> str:
 
 def _remarks(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
     out = []
-    if straggler := last_to_arrive(snapshot, glyphs):
-        out.append(straggler)
+    if late := lateness_in_full(snapshot, glyphs):
+        out.append(late)
     elif snapshot.dispatch or snapshot.combine:
         out.append("who is late cannot be told: the job tells durations, not arrivals")
     nodes = snapshot.config.num_nodes

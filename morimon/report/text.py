@@ -11,6 +11,7 @@ from morimon.draw.units import duration, gbps, micros
 from morimon.report.excerpt import Excerpt
 from morimon.report.now import means_now
 from morimon.runs.command import short_command
+from morimon.store.arrivals import LATE_MINIMUM
 from morimon.store.snapshot import DropCount, RunSnapshot
 from morimon.views.status import configuration
 
@@ -34,26 +35,37 @@ def header_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
 
 
 def progress_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
-    """How far the job is, how its phases go, and who arrives last."""
+    """How far the job is, how its phases go, and who is late."""
     parts = [f"{duration(snapshot.elapsed_s):>5}", _progress(snapshot)]
     for phase in ("dispatch", "combine"):
         latency_us, xgmi_gbps = means_now(snapshot, phase)
         if latency_us is not None:
             parts.append(f"{phase} {_us(latency_us, glyphs)} {gbps(xgmi_gbps, glyphs)} GB/s")
-    if straggler := last_to_arrive(snapshot, glyphs):
-        parts.append(straggler)
+    if late := lateness(snapshot, glyphs):
+        parts.append(late)
     return "  ".join(parts)
 
 
-def last_to_arrive(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
-    """The rank that most often arrives last, and by how much; empty while no arrival could be judged."""
+def lateness(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
+    """Who keeps the others waiting, and by how much; empty while that cannot be told."""
     s = snapshot.straggler
-    if s is None:
+    if s is None or (not s.is_late and s.judged < LATE_MINIMUM):
         return ""
-    mark = f" {glyphs.late} late" if s.is_late else ""
+    if not s.is_late:
+        return "no rank is late"
+    behind = f"+{_us(s.behind_us, glyphs)} at {s.phase}"
+    return f"last to arrive: rank {s.rank} ({behind}, {s.rounds} of {s.judged} rounds) {glyphs.late} late"
+
+
+def lateness_in_full(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
+    """The same at the end: where no rank is late, with the rank that chance made the last one most often."""
+    s = snapshot.straggler
+    if s is None or s.is_late:
+        return lateness(snapshot, glyphs)
+    verdict = lateness(snapshot, glyphs) or f"{s.judged} rounds are too few to tell who is late"
     return (
-        f"last to arrive: rank {s.rank} (+{_us(s.behind_us, glyphs)} at {s.phase}, "
-        f"{s.rounds} of {s.judged} rounds){mark}"
+        f"{verdict}: most often rank {s.rank} came last, in {s.rounds} of {s.judged} rounds of {s.phase}, "
+        f"+{_us(s.behind_us, glyphs)}"
     )
 
 

@@ -67,6 +67,20 @@ class _Race:
         self.judged.append(verdict)
         return verdict
 
+    def late_rank(self) -> int | None:
+        """The rank that the newest judged rounds show to be late.
+
+        It came last in a share of them that is nearer to always than to chance (more than (1 + 1/ranks)/2), and the
+        median of its lags behind the median rank is at least LATE_RATIO times that of the runners-up.
+        """
+        recent = list(self.judged)[-LATE_WINDOW:]
+        if len(recent) < LATE_MINIMUM:
+            return None
+        rank, times = _most_often_last(recent)
+        lost = [j for j in recent if j.last == rank]
+        clear = median(j.behind_us for j in lost) >= LATE_RATIO * median(j.runner_up_behind_us for j in lost)
+        return rank if clear and 2 * times > len(recent) * (1 + 1 / len(self.newest_us)) else None
+
 
 class Arrivals:
     """Arrivals of all ranks at all phases of one restart of a job."""
@@ -97,38 +111,25 @@ class Arrivals:
         return self._races[phase].newest_us.get(rank)
 
     def straggler(self) -> Straggler | None:
-        """The rank that came last in the largest share of a phase's newest judged rounds; ties go to the larger lag."""
-        late = self.late_ranks()
-        found: list[tuple[float, float, Straggler]] = []
+        """The late rank, else the one that came last in the largest share of a phase's newest judged rounds.
+
+        Of equals it is the one with the larger lag.
+        """
+        found: list[tuple[bool, float, float, Straggler]] = []
         for phase, race in self._races.items():
             if not race.judged:
                 continue
-            rank, times = _most_often_last(race.judged)
-            lag = median(j.behind_us for j in race.judged if j.last == rank)
-            share = times / len(race.judged)
-            found.append((share, lag, Straggler(rank, lag, times, len(race.judged), phase, rank in late)))
-        return max(found, key=lambda f: f[:2])[2] if found else None
+            late = race.late_rank()
+            rank = _most_often_last(race.judged)[0] if late is None else late
+            lags_us = [j.behind_us for j in race.judged if j.last == rank]
+            times, lag_us, is_late = len(lags_us), median(lags_us), late is not None
+            one = Straggler(rank, lag_us, times, len(race.judged), phase, is_late)
+            found.append((is_late, times / len(race.judged), lag_us, one))
+        return max(found, key=lambda f: f[:3])[3] if found else None
 
     def late_ranks(self) -> frozenset[int]:
-        """Ranks that a phase's newest judged rounds show to be late, at most one a phase.
-
-        A rank is late when it came last in a share of them that is nearer to always than to chance (more than
-        (1 + 1/ranks)/2), and when the median of its lags behind the median rank is at least LATE_RATIO times that of
-        the runners-up.
-        """
-        late = set()
-        for race in self._races.values():
-            recent = list(race.judged)[-LATE_WINDOW:]
-            if len(recent) < LATE_MINIMUM:
-                continue
-            rank, times = _most_often_last(recent)
-            lost = [j for j in recent if j.last == rank]
-            clear = median(j.behind_us for j in lost) >= LATE_RATIO * median(
-                j.runner_up_behind_us for j in lost
-            )
-            if clear and 2 * times > len(recent) * (1 + 1 / len(race.newest_us)):
-                late.add(rank)
-        return frozenset(late)
+        """Ranks that a phase's newest judged rounds show to be late, at most one a phase."""
+        return frozenset(rank for race in self._races.values() if (rank := race.late_rank()) is not None)
 
 
 def _most_often_last(judged: deque[Judged] | list[Judged]) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from morimon.model.events import (
     HubStarted,
     JobFailed,
     Note,
+    PhaseDone,
     PhaseEntered,
     Progress,
     RecordEvent,
@@ -141,6 +143,39 @@ def test_without_arrivals_no_verdict_is_made_up() -> None:
     out, _ = text_of(record)
     assert "late cannot be told" in out
     assert "last to arrive" not in out
+    assert "no rank is late" not in out
+
+
+def test_who_came_last_by_chance_is_not_accused() -> None:
+    out, _ = text_of(make_record(Plan(ranks=4, rounds=20, late_rank=None)))
+    progress = [line for line in out.splitlines() if "round" in line and " GB/s  " in line]
+    assert progress
+    assert all(line.endswith("  no rank is late") for line in progress[1:])
+    assert "last to arrive" not in out
+    assert re.search(
+        r"^no rank is late: most often rank \d came last, in \d+ of 20 rounds of \w+, \+", out, re.MULTILINE
+    )
+    late, _ = text_of(make_record(Plan(ranks=4, rounds=20, late_rank=2)))
+    assert re.search(r"^last to arrive: rank 2 \(\+.* of 20 rounds\) ◀ late$", late, re.MULTILINE)
+    assert "no rank is late" not in late.splitlines()[-1]
+    few, _ = text_of(make_record(Plan(ranks=4, rounds=3, late_rank=None)))
+    assert "3 rounds are too few to tell who is late: most often rank" in few
+
+
+def test_the_header_waits_for_the_configuration() -> None:
+    events = make_record(Plan(ranks=2, rounds=5)).events
+    told = next(event for event in events if isinstance(event, Configured))
+    first = next(at for at, event in enumerate(events) if isinstance(event, PhaseDone))
+    events.remove(told)
+    events.insert(0, Configured(t_ns=0, config=JobConfig(world_size=2)))
+    events[0], events[1] = events[1], events[0]
+    events.insert(first + 1, told)
+    out, _ = text_of(Record(events))
+    assert out.splitlines()[0].startswith("ep-bench intranode, 2 ranks, 512 tok")
+    assert out.count("ep-bench intranode") == 1
+    events.remove(told)
+    out, _ = text_of(Record(events))
+    assert out.splitlines()[0].startswith("2 ranks, run "), "a job that never tells"
 
 
 # the killed rank

@@ -143,6 +143,19 @@ def test_no_rank_is_late_among_equals() -> None:
         assert not snapshot.straggler.is_late
 
 
+def test_a_rank_that_is_late_now_is_named_though_another_came_last_before() -> None:
+    store = stored(world(3))
+    for number in range(60):
+        last = 1 if number < 40 else 2
+        for rank in range(3):
+            lag = 10 if number < 40 else 9000
+            store.apply(entered(rank, number, 100_000 * number + (lag if rank == last else rank)))
+    straggler = store.snapshot().straggler
+    assert straggler
+    assert (straggler.rank, straggler.is_late, straggler.rounds, straggler.judged) == (2, True, 20, 60)
+    assert [rank.rank for rank in store.snapshot().ranks if rank.is_late] == [2]
+
+
 def test_a_round_is_judged_when_all_have_entered() -> None:
     store = stored([*world(3), entered(0, 0, 10), entered(2, 0, 35)])
     assert store.snapshot().arrivals_judged == 0
