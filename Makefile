@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TORCH ?= torch==2.13.0
 TORCH_INDEX ?= # an extra package index to take a particular build of torch from, where one is wanted
 NPROC ?= 8
 
@@ -12,7 +13,7 @@ setup: $(READY)
 # torch goes first and alone, so that a build which is already there (or one from TORCH_INDEX) stays.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install -q -c constraints.txt torch $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install -q $(TORCH) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	$(BIN)/pip install -q -c constraints.txt -e '.[dev,plot]'
 	touch $@
 

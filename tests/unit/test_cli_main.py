@@ -17,7 +17,7 @@ from morimon.cli.main import COMMANDS, cli
         (["run", "--nproc", "x"], "'x' is not a valid integer"),
         (["run", "--nproc", "0"], "--nproc 0"),
         (["nothing"], "No such command 'nothing'"),
-        (["replay"], "Missing argument"),
+        (["replay"], "Name one run"),
         (["tokens", "--num-tokens", "many"], "'many' is not a valid integer"),
         (["--wrong"], "No such option"),
     ],

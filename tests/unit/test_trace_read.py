@@ -291,9 +291,9 @@ def test_a_damaged_file_is_either_read_as_json_reads_it_or_said_to_be_damaged(
             return
     if trace.damaged or trace.rejected or trace.set_aside or "unsorted" in {f.kind for f in trace.findings}:
         return
-    # tolerated: a comma behind the last event; an end whose name is empty closes what is open
+    # tolerated: a byte order mark, a comma behind the last event; an end whose name is empty closes what is open
     text = re.sub(rb"(?<=\})\s*,\s*\]", b"]", text)
-    events = json.loads(text.decode("utf-8", "replace"), strict=False)["traceEvents"]
+    events = json.loads(text.decode("utf-8-sig", "replace"), strict=False)["traceEvents"]
     if all(isinstance(e.get("name"), str) and e["name"] for e in events):
         assert len(trace.spans) == len(spans_of(events))
 
