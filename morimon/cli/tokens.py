@@ -19,12 +19,19 @@ from click.core import ParameterSource
 from morimon.cli.paper import columns
 from morimon.cli.printed_counts import Printed, read_printed
 from morimon.ep.check import Check, check_exactly, check_statistically
-from morimon.ep.config import DTYPES, KERNEL_TYPES, ConfigError, EpConfig, default_kernel_type
+from morimon.ep.config import (
+    DTYPES,
+    KERNEL_TYPES,
+    ConfigError,
+    EpConfig,
+    default_combine_dtype,
+    default_kernel_type,
+)
 from morimon.ep.predict import predict, routes
 from morimon.ep.routing import ROUTINGS, Routing
 from morimon.ep.topk_file import TopkFileError, read_topk_file
-from morimon.ep.volume import Phase
 from morimon.model.config import JobConfig
+from morimon.model.events import Phase
 from morimon.report.bw_values import as_bw_values
 from morimon.report.tokens import TokenReport, as_csv, as_object
 from morimon.report.tokens_text import as_text, check_text
@@ -207,7 +214,7 @@ def _config(options: dict[str, Any]) -> EpConfig:
         num_experts=options["num_experts"],
         topk=options["num_topk"],
         dtype=dtype,
-        combine_dtype=options["combine_dtype"] or ("fp32" if dtype == "fp32" else "bf16"),
+        combine_dtype=options["combine_dtype"] or default_combine_dtype(dtype),
         kernel_type=options["kernel_type"] or default_kernel_type(options["num_nodes"]),
         scale_dim=options["scale_dim"],
         scale_type_size=options["scale_type_size"],

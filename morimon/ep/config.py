@@ -108,3 +108,8 @@ _COUNTED = {
 def default_kernel_type(num_nodes: int) -> KernelType:
     """Kernel type that a job runs when it names none: intranode on one node, v1 across nodes."""
     return "intranode" if num_nodes == 1 else "v1"
+
+
+def default_combine_dtype(dtype: Dtype) -> Dtype:
+    """What combine carries where nobody says: fp32 after fp32, else bf16."""
+    return "fp32" if dtype == "fp32" else "bf16"

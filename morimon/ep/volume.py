@@ -8,14 +8,11 @@ Combine reverses dispatch: what a rank received then, it sends now.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from morimon.ep.config import Dtype, EpConfig
 from morimon.ep.counts import RankCounts
-
-Phase = Literal["dispatch", "combine"]
+from morimon.model.events import Phase
 
 ELEMENT_BITS: dict[Dtype, int] = {"bf16": 16, "fp32": 32, "fp8": 8, "fp4": 4}
 DEEPEP_FP8_FACTOR = (1 + 4 / 128) / 2

@@ -8,7 +8,7 @@ restart.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ from morimon.model.config import JobConfig
 RECORD_VERSION = 1
 
 Phase: TypeAlias = Literal["dispatch", "combine"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 Stream: TypeAlias = Literal["stdout", "stderr", "console"]
 Level: TypeAlias = Literal["info", "warning", "error"]
 JobState: TypeAlias = Literal["starting", "running", "stopping"]

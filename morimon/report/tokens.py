@@ -23,10 +23,10 @@ from morimon.ep.config import EpConfig
 from morimon.ep.counts import Counts, RankCounts
 from morimon.ep.expectation import expect
 from morimon.ep.imbalance import imbalance
-from morimon.ep.volume import Phase, PhaseBytes, phase_bytes, row_bytes
+from morimon.ep.volume import PhaseBytes, phase_bytes, row_bytes
+from morimon.model.events import PHASES, Phase
 from morimon.report.bw_values import byte_figures
 
-PHASES: tuple[Phase, ...] = get_args(Phase)
 Claim = Literal["xgmi_gbps", "rdma_algo_gbps", "rdma_physical_gbps", "wire_sent_gbps", "wire_received_gbps"]
 CLAIMS: tuple[Claim, ...] = get_args(Claim)
 

@@ -16,8 +16,9 @@ from morimon.ep.config import DTYPES, EpConfig
 from morimon.ep.counts import Counts
 from morimon.ep.expectation import expect
 from morimon.ep.imbalance import imbalance
-from morimon.ep.volume import DEEPEP_FP8_FACTOR, Phase, element_bytes, phase_bytes, row_bytes, scale_bytes
-from morimon.report.tokens import CLAIMS, PHASES, TokenReport, loads, totals
+from morimon.ep.volume import DEEPEP_FP8_FACTOR, element_bytes, phase_bytes, row_bytes, scale_bytes
+from morimon.model.events import PHASES, Phase
+from morimon.report.tokens import CLAIMS, TokenReport, loads, totals
 
 _TOKEN_COLUMNS = {
     "recv_tokens": "recv",
