@@ -15,6 +15,7 @@ from morimon.feeds.listing import is_unchanged
 from morimon.report.trace_text import as_text
 from morimon.trace.load import load
 from morimon.trace.model import LoadCancelledError, NotATraceError, Trace, TraceError
+from morimon.trace.names import readable
 from morimon.trace.summary import summary
 
 if TYPE_CHECKING:
@@ -116,7 +117,12 @@ class FolderReporter:
         group = self._folder.traces().group_of(file.name)
         title, here = (group.title, group.text) if group else (file.says.prefix, "")
         if self._form == "lines":
-            about = {"type": "trace", "state": file.state, "group": title, "ranks_here": here}
+            about = {
+                "type": "trace",
+                "state": file.state,
+                "group": readable(title),
+                "ranks_here": readable(here),
+            }
             self._write(_json(about | summary(trace)) + "\n")
             return
         note = ", half-written" if file.state == "half-written" else ""
@@ -126,14 +132,16 @@ class FolderReporter:
         if self._failed.get(name) == text:
             return
         self._failed[name] = text
-        self._event({"type": "failed", "file": str(self._folder.path / name), "text": text}, text)
+        where = readable(self._folder.path / name)
+        self._event({"type": "failed", "file": where, "text": readable(text)}, text)
 
     def _tell_gone(self, traces: FolderTraces) -> None:
         here = {file.name for file in traces.files} | set(traces.aside)
         for name in sorted((self._met.keys() | self._failed.keys()) - here):
             self._met.pop(name, None)
             self._failed.pop(name, None)
-            self._event({"type": "removed", "file": str(self._folder.path / name)}, f"{name} was removed")
+            where = readable(self._folder.path / name)
+            self._event({"type": "removed", "file": where}, f"{name} was removed")
 
     def _tell_mode(self) -> None:
         mode = self._folder.mode

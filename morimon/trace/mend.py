@@ -23,14 +23,21 @@ BETWEEN = re.compile(rb"[ \t\r\n,]*")
 NOTHING_MORE = re.compile(BLANKS + rb"\Z")
 FOREIGN = re.compile(STRING + rb"|[^{},\[\]\"]+", re.DOTALL)
 NUMBER_LIKE = re.compile(STRING.decode() + r"|[-+]?\b(?:nan|inf|infinity)\b", re.DOTALL | re.IGNORECASE)
+HALF = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
 BAD_ESCAPE = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|(.?))', re.DOTALL)
 CLOSES = {b"{": b"}", b"[": b"]"}
 LONGEST_EVENT = 4 << 20
 
 NOT_FINITE = "a number is NaN or infinite"
 BROKEN = "an event is no valid JSON"
+TOO_DEEP = "an event is nested too deeply"
+HALF_CHARACTER = "half of a surrogate pair, which is no character"
 CUT_OFF = "the text ends within an event"
 NO_TS = "no usable ts"
+FAR_TS = "a ts beyond 146 years: Chrome's are microseconds, these look like nanoseconds"
 NO_DURATION = "a complete event (X) without a usable dur"
 NO_OBJECT = "an element of traceEvents is no object"
 NO_COMMA = "there is not one comma between two events"
@@ -51,6 +58,15 @@ def nanoseconds(value: Any) -> int | None:
     return result if abs(result) < LARGEST_NS else None
 
 
+def _is_far(value: Any) -> bool:
+    """Whether `value`, too large for microseconds, may be nanoseconds."""
+    try:
+        exact = Decimal(str(value))
+    except InvalidOperation:
+        return False
+    return not isinstance(value, bool) and exact.is_finite() and exact.adjusted() < 20
+
+
 def add_rows(rows: Iterable[dict[str, Any]], events: Events) -> None:
     """Append events that were decoded one by one; what cannot be used is counted by reason."""
     kept: list[tuple[int, int, int, int, int]] = []
@@ -69,7 +85,7 @@ def add_rows(rows: Iterable[dict[str, Any]], events: Events) -> None:
         ts_ns = nanoseconds(row.get("ts"))
         duration_ns = nanoseconds(row.get("dur")) if kind == COMPLETE else 0
         if ts_ns is None:
-            events.rejected[NO_TS] += 1
+            events.rejected[FAR_TS if _is_far(row.get("ts")) else NO_TS] += 1
         elif duration_ns is None or duration_ns < 0:
             events.rejected[NO_DURATION] += 1
         else:
@@ -98,7 +114,7 @@ class Mended:
 
 def loads(text: bytes) -> Mended:
     """Decode one JSON object as json.loads does, and also bare nan and inf, bad escapes, raw control characters, and
-    bytes that are no UTF-8. Numbers stay exact (Decimal). Never raises.
+    bytes that are no UTF-8; halves of surrogate pairs become U+FFFD, so that every text can be written again. Numbers stay exact (Decimal). Never raises.
     """
     flaws: dict[str, int] = {}
     try:
@@ -119,7 +135,10 @@ def loads(text: bytes) -> Mended:
             mended = BAD_ESCAPE.sub(lambda m: m[0] if m[1] else "\\\\" + (m[2] or ""), token[1:-1])
             if mended != token[1:-1]:
                 note("a string with a bad escape", found)
-            token = f'"{mended}"'
+            whole = HALF.sub(lambda m: "\\ufffd" if m[1] else m[0], mended)
+            if whole != mended:
+                note(HALF_CHARACTER, found)
+            token = f'"{whole}"'
         if any(c < " " for c in token):
             note("a string with a raw control character", found)
         return token
@@ -130,7 +149,9 @@ def loads(text: bytes) -> Mended:
     except json.JSONDecodeError as error:
         same = decoded.startswith(mended[: error.pos])
         return Mended(None, {BROKEN: len(mended[: error.pos].encode()) if same else 0})
-    except (ValueError, RecursionError, ArithmeticError):
+    except RecursionError:
+        return Mended(None, {TOO_DEEP: 0})
+    except (ValueError, ArithmeticError):
         return Mended(None, {BROKEN: 0})
     return Mended(value, flaws)
 
@@ -183,7 +204,7 @@ class Careful:
             if good:
                 rows.append(mended.value)
                 return end
-            self._drop(NOT_FINITE if NOT_FINITE in mended.flaws else BROKEN)
+            self._drop(next((why for why in (NOT_FINITE, TOO_DEEP) if why in mended.flaws), BROKEN))
             if NOT_FINITE in mended.flaws and isinstance(mended.value, dict):
                 return end
         else:

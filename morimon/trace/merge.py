@@ -18,6 +18,7 @@ import numpy as np
 from morimon.trace.families import LL
 from morimon.trace.lanes import iteration_rows
 from morimon.trace.model import Alignment
+from morimon.trace.names import readable
 from morimon.trace.write import TraceWriter
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def align(traces: Sequence[Trace], gpu_per_node: int = 8) -> Alignment:
     else:
         text += f"; residual {residual_ns / 1000:.2f} µs"
     if lost:
-        text += f"; not aligned: {', '.join(PurePath(traces[t].path).name for t in lost)}"
+        text += f"; not aligned: {', '.join(_name(traces[t]) for t in lost)}"
     return result([placed.get(t, starts[t]) for t in range(len(traces))], clock, residual_ns, text)
 
 
@@ -81,7 +82,7 @@ def write_merged(traces: Sequence[Trace], path: str | Path, gpu_per_node: int = 
         default=0,
     )
     said = {
-        "merged": [PurePath(trace.path).name for trace in traces],
+        "merged": [_name(trace) for trace in traces],
         "aligned_by": alignment.clock or None,
         "residual_us": alignment.residual_us,
         "alignment": alignment.text,
@@ -90,12 +91,16 @@ def write_merged(traces: Sequence[Trace], path: str | Path, gpu_per_node: int = 
         for (t, p), pid in zip(alignment.processes, pids, strict=True):
             trace, info = traces[t], traces[t].processes[p]
             rank = "rank ?" if info.rank is None else f"rank {info.rank}"
-            writer.process(pid, f"{rank} · {info.family} · {PurePath(trace.path).name}")
+            writer.process(pid, f"{rank} · {info.family} · {_name(trace)}")
             for thread in np.flatnonzero(trace.threads.process == p).tolist():
                 writer.thread(pid, _tid(trace, thread), trace.threads.name[thread])
         for (t, p), pid, offset in zip(alignment.processes, pids, alignment.offsets_ns, strict=True):
             writer.spans(_rows(traces[t], p, offset - zero), pid=pid)
     return alignment
+
+
+def _name(trace: Trace) -> str:
+    return readable(PurePath(trace.path).name)
 
 
 def _first_of_files(alignment: Alignment) -> Iterator[tuple[tuple[int, int], int]]:

@@ -6,6 +6,7 @@ trace_rank__.json and trace_rank__0821_170932.json (no rank), any of them with .
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import PurePath
 
@@ -21,6 +22,11 @@ def stem(path: str | PurePath) -> str:
     """The file's name without what says how it is written and packed."""
     name = PurePath(path).name
     return SUFFIXES.sub("", name) or name
+
+
+def readable(path: str | PurePath) -> str:
+    """A path as text that can be written anywhere: bytes of a name that are no UTF-8 become U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def file_name(path: str | PurePath) -> FileName:

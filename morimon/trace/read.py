@@ -138,7 +138,10 @@ def _head(text: _Text, reading: Reading, source: Source) -> None:
             raise NotATraceError(f"{source.path}: no traceEvents in the first {LARGEST_HEAD >> 20} MiB")
         from_ = max(0, len(text.buffer) - 100)
     if not text.buffer.strip(SPACE):
-        raise TraceError(f"{source.path}: the file is empty" + (f" ({source.flaw})" if source.flaw else ""))
+        raise TraceError(
+            f"{source.path}: "
+            + (f"nothing can be read: {source.flaw}" if source.flaw else "the file is empty")
+        )
     raise NotATraceError(f"{source.path}: a JSON object without a traceEvents array")
 
 

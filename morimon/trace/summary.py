@@ -9,6 +9,7 @@ import numpy as np
 
 from morimon.trace.lanes import intervals_of
 from morimon.trace.model import ROLES
+from morimon.trace.names import readable
 from morimon.trace.stats import slot_table
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def summary(trace: Trace) -> dict[str, Any]:
     several = len(trace.processes) > 1
     rows = slot_table(trace)
     return {
-        "file": trace.path,
+        "file": readable(trace.path),
         "family": trace.family,
         "rank": trace.rank,
         "ranks": [p.rank for p in trace.processes],

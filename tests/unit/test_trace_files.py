@@ -28,6 +28,24 @@ if TYPE_CHECKING:
 # Writing
 
 
+def test_names_of_any_kind_can_be_written_again(tmp_path: Path) -> None:
+    lone, pair, escaped = r'"\ud800x"', r'"\ud83d\ude00"', r'"\\ud800"'
+    events = ",".join(
+        f'{{"name":{name},"ph":"X","ts":{9 * i},"dur":2,"pid":0,"tid":{name}}}'
+        for i, name in enumerate((lone, pair, escaped))
+    )
+    path = tmp_path / os.fsdecode(b"rank_1_\xff.json")
+    path.write_text(f'{{"traceEvents":[{events}],"beside":{lone}}}')
+    trace = load(path)
+    assert {slot.name for slot in trace.slots} == {"\ufffdx", "\U0001f600", "\\ud800"}
+    assert trace.damaged
+    assert json.loads(msgspec.json.encode(summary(trace)))["file"].endswith("rank_1_\ufffd.json")
+    write_merged([trace, trace], tmp_path / "merged.json")
+    merged = load(tmp_path / "merged.json")
+    assert {slot.name for slot in merged.slots} == {slot.name for slot in trace.slots}
+    assert merged.metadata["morimon"]["merged"] == ["rank_1_\ufffd.json"] * 2
+
+
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "trace_rank3.json"
     clock = Clock("morimon", 123456789012345678, "boot-1", 1700000000000000001)

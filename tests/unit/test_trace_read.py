@@ -461,3 +461,26 @@ def test_the_source_says_where_a_byte_stands() -> None:
     text = b"".join(Source(path).pieces())
     wanted = {text.index(b"line two"): (4, 1), text.index(b"{", 2): (2, 1), 0: (1, 1), len(text): (5, 1)}
     assert lines_and_columns(path, wanted) == wanted
+
+
+def test_times_that_are_nanoseconds_are_told_from_none(tmp_path: Path) -> None:
+    events = [event("X", "k", 1755770000123456789, dur=1), event("X", "k", "?", dur=1), *span("k", 0, 1)]
+    trace = load(file_of(tmp_path, events))
+    assert sorted(trace.rejected.values()) == [1, 1]
+    assert any("nanoseconds" in reason for reason in trace.rejected)
+
+
+def test_an_event_that_nests_too_deeply_is_called_so(tmp_path: Path) -> None:
+    deep = '{"name":"k","ph":"X","ts":0,"dur":1,"args":' + "[" * 100_000 + "]" * 100_000 + "}"
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents":[' + deep + ',{"name":"k","ph":"X","ts":5,"dur":1}]}')
+    trace = load(path)
+    assert list(trace.rejected) == ["an event is nested too deeply"]
+    assert len(trace.spans) == 1
+
+
+def test_a_cut_stream_that_holds_nothing_is_not_called_empty(tmp_path: Path) -> None:
+    path = tmp_path / "t.json.zst"
+    path.write_bytes(zstandard.compress(b"[" + b" " * 5000 + b"]")[:12])
+    with pytest.raises(TraceError, match="nothing can be read: the zstd stream ends"):
+        load(path)
