@@ -21,6 +21,9 @@ from morimon.views.trace_files import FileRow, GroupRow
 from morimon.views.trace_look import Here, Look, TraceState, carried, look_at
 from morimon.views.trace_warps import Warps
 
+FIRST_NS = 1_000_000_000
+"""How long the first trace waits for its run's lower ranks to be looked into."""
+
 
 class TraceSession:
     """`file` is shown, `look` is what is seen of it; None until the first trace is there.
@@ -102,15 +105,22 @@ class TraceSession:
                     return None
                 continue
             if self.file is None:
-                return ready[0]
+                unknown = any(file.state == "growing" for file in group.files)
+                return None if unknown and time.time_ns() - self._since_ns < FIRST_NS else ready[0]
             same = [file for file in ready if file.name == self.file.name]
             if same:
                 return same[0]
-            if listing.group_of(self.file.name) is group:
+            if listing.group_of(self.file.name) is group and not self._is_blank:
                 return None
             later = [file for file in ready if file.seen.modified_ns > self.file.seen.modified_ns]
             return next((file for file in later if file.says.rank == self.rank), later[0] if later else None)
         return None
+
+    @property
+    def _is_blank(self) -> bool:
+        """Whether the file that is shown has nothing in it."""
+        trace = self.trace
+        return trace is not None and not trace.iterations
 
     @property
     def rank(self) -> int | None:

@@ -422,7 +422,7 @@ def _files(here: Here, state: TraceState, frame: Frame) -> Page:
         words.append(f"{here.aside} JSON file{'s' * (here.aside != 1)} set aside: no traces")
     head: list[Line] = [
         _ends(
-            [Run(f" {sanitised(here.folder)}", "title"), Run(f"{dot}{dot.join(words)}")],
+            [Run(f" {dot.join(words)}", "title"), Run(f"{dot}{sanitised(here.folder)}", "dim")],
             [Run(sanitised(here.mode), "dim")],
             frame,
         ),
