@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from textual.command import CommandPalette
+from textual.events import Key
 from textual.pilot import Pilot
 
 from morimon.draw.glyphs import ASCII
@@ -17,6 +18,7 @@ from morimon.tui.options import Options
 from morimon.tui.screens.dialogs import ChoiceDialog
 from morimon.tui.screens.help import HelpScreen
 from morimon.tui.source import LiveSource, ReplaySource
+from morimon.tui.widgets.lines import LinesView
 from morimon.tui.widgets.prompt import Prompt
 from tests.support.records import START_UNIX_NS, Plan, make_record
 from tests.support.viewer import (
@@ -329,6 +331,34 @@ async def test_quitting_a_running_job_asks_and_a_finished_one_does_not() -> None
         await pilot.press("q")
         await pilot.pause()
         assert app.return_value == 0
+
+
+async def test_keys_that_come_twice_answer_a_question_once(tmp_path: Path) -> None:
+    options = Options(theme="dark", refresh_hz=0.01, export_dir=tmp_path)
+    async with viewer(running(), options=options) as (app, pilot):
+        for opens, key in (("e", "j"), ("question_mark", "escape"), ("q", "escape")):
+            await pilot.press(opens)
+            await pilot.pause()
+            dialog = app.screen
+            for _ in range(2):
+                dialog.post_message(Key(key, None))
+            await pilot.pause()
+            assert data_screen(app).NAME == "ranks"
+        assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
+
+
+async def test_answers_are_chosen_by_arrows_and_by_click_too(tmp_path: Path) -> None:
+    options = Options(theme="dark", refresh_hz=0.01, export_dir=tmp_path)
+    async with viewer(running(), options=options) as (app, pilot):
+        await pilot.press("e", "down", "down", "up", "enter")
+        await pilot.pause()
+        assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
+        await pilot.press("e")
+        await pilot.pause()
+        await pilot.click(app.screen.query_one(LinesView), offset=(8, 4))
+        await pilot.pause()
+        assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".md"}
+        assert data_screen(app).NAME == "ranks"
 
 
 async def test_a_viewer_that_may_not_stop_the_job_does_not_offer_it() -> None:

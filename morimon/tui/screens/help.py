@@ -95,7 +95,8 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
         """Escape, q or ? closes."""
         if event.key in ("escape", "q", "question_mark", "f1", "ctrl+c"):
             event.stop()
-            self.dismiss(None)
+            if self.is_current:  # a key typed behind the one that closed it has come too late
+                self.dismiss(None)
 
 
 def _key_row(names: str, key: Key, frame: Frame) -> Line:
