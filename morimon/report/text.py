@@ -13,7 +13,7 @@ from morimon.report.now import means_now
 from morimon.runs.command import short_command
 from morimon.store.arrivals import LATE_MINIMUM
 from morimon.store.snapshot import DropCount, RunSnapshot
-from morimon.views.status import configuration
+from morimon.views.status import configuration, measured_on
 
 PLAIN_UNICODE = replace(UNICODE, thousands="")
 PLAIN_ASCII = replace(ASCII, thousands="")
@@ -31,7 +31,8 @@ def glyphs_for(encoding: str | None) -> Glyphs:
 def header_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:
     """Which job this is."""
     phrases = configuration(snapshot.config, glyphs) or [sanitised(short_command(snapshot.command))]
-    return ", ".join([*phrases, f"run {snapshot.run_id} on {sanitised(snapshot.host)}"])
+    where = f"run {snapshot.run_id} on {sanitised(snapshot.host)}"
+    return ", ".join(phrase for phrase in (*phrases, measured_on(snapshot.config), where) if phrase)
 
 
 def progress_line(snapshot: RunSnapshot, glyphs: Glyphs) -> str:

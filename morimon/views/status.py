@@ -69,9 +69,13 @@ def configuration(config: JobConfig, glyphs: Glyphs) -> list[str]:
     experts = f"top-{config.topk}" if config.topk else ""
     if experts and config.num_experts:
         experts += f" of {config.num_experts}"
-    place = _words("/", config.backend, config.platform)
     routing = f"{_words('', config.routing)} routing" if config.routing else ""
-    return [phrase for phrase in (name, ranks, sizes, experts, place, routing) if phrase]
+    return [phrase for phrase in (name, ranks, sizes, experts, routing) if phrase]
+
+
+def measured_on(config: JobConfig) -> str:
+    """What the figures were measured on, `gloo/CPU`: it stands beside them wherever they are shown; else nothing."""
+    return _words("/", config.backend, config.platform)
 
 
 def _words(between: str, *words: str | None) -> str:
@@ -80,10 +84,14 @@ def _words(between: str, *words: str | None) -> str:
 
 
 def state_lines(snapshot: RunSnapshot, viewing: Viewing, frame: Frame) -> tuple[Line, ...]:
-    """The state of the job in one line, or in two where there are fewer than 110 columns; then its failure, if any."""
+    """The state of the job in one line, or in two where there are fewer than 110 columns; then its failure, if any.
+
+    What the figures were measured on gives way to nothing.
+    """
     glyphs = frame.glyphs
     phrases = configuration(snapshot.config, glyphs) or [_command(snapshot)]
-    state, moving = _state(snapshot, glyphs), _moving(snapshot, viewing, frame)
+    state = [*_platform(snapshot.config, frame), *_state(snapshot, glyphs)]
+    moving = _moving(snapshot, viewing, frame)
     if frame.is_narrow:
         name = [Run(" "), Run(clipped(phrases[0], frame.width // 2, glyphs.ellipsis), "title")]
         lines = [
@@ -119,6 +127,14 @@ def _command(snapshot: RunSnapshot) -> str:
     if not snapshot.command:
         return "a job that has not told its name yet"
     return sanitised(short_command(snapshot.command))
+
+
+def _platform(config: JobConfig, frame: Frame) -> list[Run]:
+    """What the figures were measured on; the platform alone where the backend's name is long."""
+    words, room = measured_on(config), frame.width // 4
+    if cells(words) > room:
+        words = clipped(_words("", config.platform or config.backend), room, frame.glyphs.ellipsis)
+    return [Run(words, "title"), Run("  ")] if words else []
 
 
 def _state(snapshot: RunSnapshot, glyphs: Glyphs) -> list[Run]:

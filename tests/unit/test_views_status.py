@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
+import pytest
+
 from morimon.draw.glyphs import ASCII
 from morimon.draw.line import plain, width_of
 from morimon.draw.page import Frame
@@ -32,6 +37,20 @@ def test_one_line_where_there_is_room_and_two_where_not() -> None:
     assert first.endswith("● running")
     assert second.startswith(" 2×8 ranks")
     assert second.endswith("37 %  1:11 left  0:42")
+
+
+@pytest.mark.parametrize("width", [60, 80, 109, 110, 120, 150, 200])
+@pytest.mark.parametrize("view", [Viewing(), Viewing(paused=True, behind_s=3.0), Viewing(loading=0.5)])
+def test_what_figures_were_measured_on_is_said_at_every_width(width: int, view: Viewing) -> None:
+    for backend, platform, said in (
+        ("gloo", "CPU", " gloo/CPU  ● "),
+        (None, "EMULATED GPU", " EMULATED GPU  ● "),
+        ("a-backend-of-a-long-name" * 3, "CPU", " CPU  ● "),
+    ):
+        config = msgspec.structs.replace(RUN.config, backend=backend, platform=platform, dtype="bf16", topk=8)
+        lines = state_lines(replace(RUN, config=config), view, Frame(width))
+        assert said in plain(lines[0])
+        assert all(width_of(line) <= width for line in lines)
 
 
 def test_a_paused_view_says_how_far_behind_it_is() -> None:
