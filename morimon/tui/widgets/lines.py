@@ -198,7 +198,7 @@ class _Styles(dict[str, Style]):
         if left is None:  # the ground may be the terminal's own: its colour cannot be named, only left over
             style = self["text"] + Style(color=right, reverse=True)
         else:
-            style = self["text"] + Style(color=left, bgcolor=right)
+            style = self["text"] + Style(color=left, bgcolor=right, reverse=False)
         self[role] = style
         return style
 
