@@ -236,7 +236,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     def action_help(self) -> None:
         """Explain the screen in sight: its columns, and all keys that mean something on it."""
         if isinstance(self.screen, DataScreen):
-            self.push_screen(HelpScreen(self.screen, self.palette))
+            self.push_screen(HelpScreen(self.screen, self))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette's commands: whatever has a key, and the themes."""

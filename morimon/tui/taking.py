@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from textual.app import App
 
 from morimon.draw.sheet import SUFFIX, Form
 from morimon.tui.options import Options
+from morimon.tui.owner import Severity
 from morimon.tui.picture import straightened
 from morimon.tui.screens.base import DataScreen
 from morimon.tui.screens.dialogs import Choice, ChoiceDialog
@@ -59,7 +59,7 @@ class TakingActions(App[int], inherit_bindings=False):
     options: Options
     palette: Palette
 
-    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+    def say(self, text: str, severity: Severity = "information") -> None:
         """Tell the person something, in a corner, for a few seconds."""
         self.notify(text, severity=severity, markup=False, timeout=4 if severity == "information" else 8)
 

@@ -6,7 +6,9 @@ import json
 import pkgutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 
+import grimp
 import pytest
 
 import morimon
@@ -56,3 +58,10 @@ def test_room_imports_only_what_it_may(room: str) -> None:
     assert done.returncode == 0, done.stderr
     loaded = set(json.loads(done.stdout)) & HEAVY
     assert loaded <= ALLOWED[room], f"morimon.{room} imports {sorted(loaded - ALLOWED[room])}"
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    graph = grimp.build_graph("morimon")
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    order = list(TopologicalSorter(imports).static_order())
+    assert order.index("morimon.model.events") < order.index("morimon.tui.shell")

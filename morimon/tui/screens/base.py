@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from textual import on
 from textual.app import ComposeResult
 from textual.screen import Screen
 
 from morimon.draw.line import Line, Run
-from morimon.draw.page import Frame, Page, Spot
+from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import key_line
 from morimon.tui.messages import Entered, RoomChanged, RowClicked, SpotClicked, Typed, Wheel
+from morimon.tui.owner import Owner
 from morimon.tui.widgets.lines import LinesView
 from morimon.views.status import replay_line, state_lines
-
-if TYPE_CHECKING:
-    from morimon.tui.shell import MorimonApp
 
 LEAST_WIDTH, LEAST_HEIGHT = 60, 15
 
@@ -44,9 +42,9 @@ class DataScreen(Screen[None], inherit_bindings=False):
         self._seen: object = None
 
     @property
-    def owner(self) -> MorimonApp:
-        """The app, with its own type."""
-        return cast("MorimonApp", self.app)
+    def owner(self) -> Owner:
+        """The app, as far as screens know it."""
+        return cast("Owner", self.app)
 
     @property
     def view(self) -> LinesView:
@@ -215,6 +213,3 @@ def _too_small(frame: Frame) -> Page:
     text = f"morimon needs {LEAST_WIDTH}{frame.glyphs.times}{LEAST_HEIGHT} cells; here are {frame.width}{frame.glyphs.times}{frame.height}"
     lines = [text[at : at + max(frame.width, 1)] for at in range(0, len(text), max(frame.width, 1))]
     return Page(tuple((Run(line),) for line in lines))
-
-
-__all__ = ["DataScreen", "Spot"]

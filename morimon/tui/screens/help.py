@@ -14,9 +14,9 @@ from morimon.draw.text import cells, padded
 from morimon.tui.bindings import bindings_of
 from morimon.tui.keys import Key, shown
 from morimon.tui.messages import RoomChanged, Wheel
+from morimon.tui.owner import Owner
 from morimon.tui.screens import SCREENS
 from morimon.tui.screens.base import DataScreen
-from morimon.tui.themes import Palette
 from morimon.tui.widgets.lines import LinesView
 
 _SCOPE_TITLES = {
@@ -34,14 +34,14 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
     BINDINGS = bindings_of("view")
     CSS = "HelpScreen { background: $background; }"
 
-    def __init__(self, explained: DataScreen, palette: Palette) -> None:
+    def __init__(self, explained: DataScreen, owner: Owner) -> None:
         super().__init__()
         self._explained = explained
-        self._palette = palette
+        self._owner = owner
 
     def compose(self) -> ComposeResult:
         """One widget."""
-        yield LinesView(self._palette)
+        yield LinesView(self._owner.palette)
 
     @property
     def view(self) -> LinesView:
@@ -50,7 +50,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
 
     def page(self, frame: Frame) -> Page:
         """Legend and keys, a line each."""
-        owner, glyphs = self._explained.owner, frame.glyphs
+        owner, glyphs = self._owner, frame.glyphs
         rows: list[Line] = []
         if self._explained.LEGEND:
             rows += [(), (Run(f" {_SCOPE_TITLES[self._explained.NAME]}: what is shown", "title"),)]
@@ -73,7 +73,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
     @on(RoomChanged)
     def _room_changed(self) -> None:
         size = self.view.size
-        self.view.show(self.page(Frame(size.width, size.height, self._explained.owner.glyphs)))
+        self.view.show(self.page(Frame(size.width, size.height, self._owner.glyphs)))
 
     @on(Wheel)
     def _wheel(self, message: Wheel) -> None:
