@@ -58,7 +58,7 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
         width = shutil.get_terminal_size((_PAPER_COLUMNS, 0)).columns
         events = readable(recorded(folder.events_path, folder))
         glyphs = glyphs_for(sys.stdout.encoding)
-        print_lines(sys.stdout, screen_lines(events, screen, width, glyphs, line_rates()))
+        print_lines(sys.stdout, screen_lines(events, folder.path, screen, width, glyphs, line_rates()))
         return
     if wants_screen(headless=headless, as_json=as_json):
         open_screens(folder, "attach")

@@ -5,8 +5,9 @@ The text itself comes from `read`, so that only lines in sight are ever read.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from morimon.draw.glyphs import Glyphs
@@ -73,14 +74,21 @@ def matcher(search: str) -> Callable[[str], list[tuple[int, int]]]:
 
 def build(snapshot: RunSnapshot, frame: Frame, state: LogState, rows: LogRows, read: Reader) -> Page:
     """The page of the chosen rows."""
-    head: list[Line] = []
-    if snapshot.failure is not None and snapshot.failure.file is not None:
-        head += _failure_box(snapshot.failure, frame, read)
-    head.append(_choice_line(snapshot, frame, state, rows))
+    head = [*_failure(snapshot, frame, read), _choice_line(snapshot, frame, state, rows)]
     body = LogBody(rows, read, frame, state, _gutter_width(snapshot))
     last = len(rows) - 1
     cursor = None if last < 0 else last if state.follow else min(state.cursor, last)
     return Page(tuple(head), body, cursor=cursor)
+
+
+def on_paper(snapshot: RunSnapshot, frame: Frame, read: Reader) -> Page:
+    """All lines that are remembered, each in full length: paper is as wide as they are."""
+    state = LogState()
+    rows = LogRows(state.choice)
+    rows.extend(snapshot.logs)
+    what = Run(f" {_what(snapshot, frame.glyphs, state, rows)}", "heading")
+    body = LogBody(rows, read, replace(frame, width=sys.maxsize), state, _gutter_width(snapshot))
+    return Page((*_failure(snapshot, frame, read), fitted((what,), frame.width)), body)
 
 
 def _gutter_width(snapshot: RunSnapshot) -> int:
@@ -88,14 +96,9 @@ def _gutter_width(snapshot: RunSnapshot) -> int:
 
 
 def _choice_line(snapshot: RunSnapshot, frame: Frame, state: LogState, rows: LogRows) -> Line:
-    """What is shown of the log, in words."""
-    glyphs = frame.glyphs
-    who = "all ranks" if state.choice.rank is None else f"rank {state.choice.rank}"
-    dot = f" {glyphs.dot} "
-    parts = [who, _LEVEL_WORDS[state.choice.level], f"{number(len(rows), 0, glyphs)} lines"]
-    if snapshot.logs_forgotten:
-        parts.append(f"{number(snapshot.logs_forgotten, 0, glyphs)} older ones only in the files")
-    runs = [Run(f" {dot.join(parts)}", "heading"), Run(dot, "dim")]
+    """What is shown of the log, and where in it one is, in words."""
+    dot = f" {frame.glyphs.dot} "
+    runs = [Run(f" {_what(snapshot, frame.glyphs, state, rows)}", "heading"), Run(dot, "dim")]
     runs.append(
         Run("following", "ok") if state.follow else Run(f"staying at line {state.cursor + 1}", "warning")
     )
@@ -108,6 +111,21 @@ def _choice_line(snapshot: RunSnapshot, frame: Frame, state: LogState, rows: Log
             Run("  n N next, previous", "dim"),
         ]
     return fitted(merged(runs), frame.width)
+
+
+def _what(snapshot: RunSnapshot, glyphs: Glyphs, state: LogState, rows: LogRows) -> str:
+    """Whose lines, of which level, how many, and how many there were before them."""
+    who = "all ranks" if state.choice.rank is None else f"rank {state.choice.rank}"
+    parts = [who, _LEVEL_WORDS[state.choice.level], f"{number(len(rows), 0, glyphs)} lines"]
+    if snapshot.logs_forgotten:
+        parts.append(f"{number(snapshot.logs_forgotten, 0, glyphs)} older ones only in the files")
+    return f" {glyphs.dot} ".join(parts)
+
+
+def _failure(snapshot: RunSnapshot, frame: Frame, read: Reader) -> list[Line]:
+    """The box of the first failure, where it has words of its own."""
+    failure = snapshot.failure
+    return _failure_box(failure, frame, read) if failure is not None and failure.file is not None else []
 
 
 def _failure_box(failure: Failure, frame: Frame, read: Reader) -> list[Line]:

@@ -18,6 +18,7 @@ from morimon.cli.headless import Refused
 from morimon.cli.main import cli
 from morimon.cli.run import launch_spec
 from morimon.hub.foreign import ForeignJob
+from morimon.model.events import LogLines
 from morimon.runs.command import short_command
 from morimon.runs.folder import Owners
 from morimon.runs.identity import ProcessIdentity
@@ -144,6 +145,31 @@ def test_one_screen_on_paper(runs_dir: Path) -> None:
     ]
     assert [row for row in rows if row.isdecimal()][:8] == [str(r) for r in range(8)]
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("screen", "sign"),
+    [("bandwidth", "GB/s"), ("traffic", "tokens"), ("system", "CPU %"), ("log", "all ranks · all levels")],
+)
+def test_every_screen_stands_on_paper(runs_dir: Path, screen: str, sign: str) -> None:
+    record(runs_dir, "4f2a")
+    result = call("attach", "4f2a", "--once", "--screen", screen)
+    assert result.exit_code == 0
+    assert sign in result.stdout
+
+
+def test_the_log_on_paper_is_whole(runs_dir: Path) -> None:
+    made = make_record(Plan(rounds=30, run_id="4f2a"))
+    made.print(made.events[-1].t_ns, 5, "x" * 10_000 + " END")
+    made.events.insert(-1, made.events.pop())  # before the end of the run
+    made.write(runs_dir / "4f2a")
+    result = call("attach", "4f2a", "--once", "--screen", "log")
+    assert result.exit_code == 0
+    lines = [line for line in result.stdout.splitlines() if "│" in line]
+    assert len(lines) == sum(event.lines for event in made.events if isinstance(event, LogLines))
+    assert lines[-1].startswith("   5 │  xxx")
+    assert lines[-1].endswith("x END")
+    assert "following" not in result.stdout
 
 
 @pytest.mark.parametrize(
