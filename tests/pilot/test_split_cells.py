@@ -23,7 +23,7 @@ SLOTS: tuple[Role, ...] = (
 def styles_of(palette: Palette, *, on_cursor: bool) -> _Styles:
     ground = Style(bgcolor=palette.textual.background if not palette.textual.ansi else "default")
     plain = palette.on_cursor if on_cursor else palette.styles
-    return _Styles({role: ground + style for role, style in plain.items()})
+    return _Styles(ground, plain, palette.styles)
 
 
 @pytest.mark.parametrize("palette", PALETTES, ids=lambda palette: palette.name)

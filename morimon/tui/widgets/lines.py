@@ -130,10 +130,10 @@ class LinesView(Widget):
         row = self._rows[y] if y < len(self._rows) else _Row()
         if self._styles is None:
             ground = self.rich_style
-            plain_styles, cursor_styles = self._palette.styles, self._palette.on_cursor
+            colours = self._palette.styles
             self._styles = (
-                _Styles({role: ground + style for role, style in plain_styles.items()}),
-                _Styles({role: ground + style for role, style in cursor_styles.items()}),
+                _Styles(ground, colours, colours),
+                _Styles(ground, self._palette.on_cursor, colours),
             )
         styles = self._styles[row.on_cursor]
         strip = Strip(_segments(fitted(row.line, width), styles)).adjust_cell_length(width, styles["text"])
@@ -188,13 +188,17 @@ class LinesView(Widget):
 
 
 class _Styles(dict[str, Style]):
-    """Styles by role; those of split cells are made when they are first met."""
+    """Styles by role on a ground; those of split cells are made from `colours` when they are first met."""
+
+    def __init__(self, ground: Style, styles: Mapping[str, Style], colours: Mapping[str, Style]) -> None:
+        super().__init__((role, ground + style) for role, style in styles.items())
+        self._colours = colours
 
     def __missing__(self, role: str) -> Style:
         parts = halves(role)
         if parts is None:
             raise KeyError(role)
-        left, right = (self[part].bgcolor if part != "text" else None for part in parts)
+        left, right = (self._colours[part].bgcolor if part != "text" else None for part in parts)
         if left is None:  # the ground may be the terminal's own: its colour cannot be named, only left over
             style = self["text"] + Style(color=right, reverse=True)
         else:
