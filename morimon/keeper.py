@@ -1,12 +1,12 @@
 """The job's own small init: owns the agent, outlives the hub, and leaves nothing behind.
 
-    python -I keeper.py RUN_FOLDER [--terminal] -- COMMAND…
+    python -I keeper.py RUN_FOLDER [--terminal=OURS,THEIRS] -- COMMAND…
 
 Standard library alone and nothing of ours, so that nothing else we ship can break a running job. Every orphan below
 becomes a child of this process (PR_SET_CHILD_SUBREAPER), whatever session it made: "all descendants" is exact.
 
 The command's standard input is /dev/null; its output goes to RUN_FOLDER/console.log, directly or, with --terminal,
-through a terminal of ours, on which programs write line by line. keeper.json appears when the command runs, exit.json
+through the terminal whose two sides are these file descriptors: on one programs write line by line. keeper.json appears when the command runs, exit.json
 when nothing is left of it; morimon.runs.folder describes both.
 
 SIGTERM asks the agent to end. A second one, SIGQUIT, or the time-out kills every descendant. SIGINT and SIGHUP are
@@ -16,15 +16,11 @@ the viewers' affair.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import os
-import pty
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import threading
 import time
 from collections.abc import Mapping
@@ -38,7 +34,6 @@ STOP_TIMEOUT_S = 40
 LEFT_GRACE_S = 5.0
 RESERVED_BYTES = 8192
 LEFT_NAMED = 50
-TERMINAL_ROWS, TERMINAL_COLUMNS = 50, 200
 
 
 def stat_fields(pid: int) -> list[str]:
@@ -101,10 +96,14 @@ class Keeper:
             send(self.agent, signal.SIGTERM)
             signal.alarm(STOP_TIMEOUT_S)
 
-    def start(self, command: list[str], terminal: bool) -> None:
+    def start(self, command: list[str], terminal: list[int]) -> None:
         """Start the command; OSError where that is impossible."""
         log = os.open(self.folder / "console.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        output = self.open_terminal(log) if terminal else log
+        output = log
+        if terminal:
+            ours, output = terminal
+            self.copier = threading.Thread(target=self.copy, args=(ours, log), daemon=True)
+            self.copier.start()
         dumb = {"TERM": "dumb"} if terminal else {}
         self.started = subprocess.Popen(  # kept: a Popen that is forgotten buries its process
             command,
@@ -118,18 +117,6 @@ class Keeper:
         self.agent = self.started.pid
         if self.stops:
             self.end_agent()
-
-    def open_terminal(self, log: int) -> int:
-        """The side for programs of a new terminal, whose output is copied to `log`."""
-        ours, theirs = pty.openpty()
-        modes = termios.tcgetattr(theirs)
-        modes[1] &= ~termios.OPOST
-        termios.tcsetattr(theirs, termios.TCSANOW, modes)
-        size = struct.pack("HHHH", TERMINAL_ROWS, TERMINAL_COLUMNS, 0, 0)
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
-        self.copier = threading.Thread(target=self.copy, args=(ours, log), daemon=True)
-        self.copier.start()
-        return theirs
 
     def copy(self, terminal: int, log: int) -> None:
         """Drain the terminal, whatever becomes of the disk: a full one must not stop the job."""
@@ -182,7 +169,7 @@ class Keeper:
             file.truncate()
         draft.rename(self.folder / name)
 
-    def run(self, command: list[str], terminal: bool) -> None:
+    def run(self, command: list[str], terminal: list[int]) -> None:
         """The job's whole life."""
         for signum in (signal.SIGTERM, signal.SIGQUIT, signal.SIGALRM):
             signal.signal(signum, self.on_stop)
@@ -240,7 +227,8 @@ def main() -> None:
     with suppress(PermissionError):  # a session leader already
         os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Keeper(Path(sys.argv[1])).run(sys.argv[split + 1 :], "--terminal" in sys.argv[2:split])
+    terminal = [int(fd) for option in sys.argv[2:split] for fd in option.partition("=")[2].split(",")]
+    Keeper(Path(sys.argv[1])).run(sys.argv[split + 1 :], terminal)
 
 
 if __name__ == "__main__":

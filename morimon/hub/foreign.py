@@ -17,6 +17,7 @@ from morimon.hub.job import JobLook
 from morimon.hub.launch import LaunchError, begin, make_folder
 from morimon.hub.marked import send
 from morimon.hub.processes import place_of
+from morimon.hub.terminal import JobTerminal
 from morimon.runs.folder import Exit, Launch, Owners, RunFolder
 from morimon.runs.identity import ProcessIdentity
 from morimon.runs.listing import list_runs
@@ -41,6 +42,8 @@ class ForeignHold:
         self.owners: Owners | None = Owners(keeper=agent, agent=agent)
         self.exit: Exit | None = None
         """Stays None: whoever started the agent takes its exit code."""
+        self.terminal: JobTerminal | None = None
+        """Stays None: its output is where it was before."""
 
     def start(self) -> None:
         """Nothing: the job runs."""

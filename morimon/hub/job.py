@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from morimon.hub.marked import marked, send
+from morimon.hub.terminal import JobTerminal
 from morimon.runs.folder import Exit, Launch, Owners, RunFolder
 from morimon.runs.identity import ProcessIdentity
 
@@ -32,22 +33,29 @@ class Job:
         self.owners: Owners | None = None
         self.exit: Exit | None = None
         """What the keeper saw of the end; stays None where it was killed."""
+        self.terminal: JobTerminal | None = None
+        """What a whole command prints on; None for a hub that took the run over."""
 
     def start(self) -> None:
         """Start the keeper, and by it the command; where that is impossible the job is over at once."""
         folder, launch = self._folder, self._launch
-        terminal = ["--terminal"] if launch.terminal else []
         try:
+            self.terminal = JobTerminal() if launch.terminal else None
+            sides = (self.terminal.ours, self.terminal.theirs) if self.terminal else ()
+            option = [f"--terminal={sides[0]},{sides[1]}"] if sides else []
             self._keeper = subprocess.Popen(
-                [sys.executable, "-I", _KEEPER, folder.path, *terminal, "--", *launch.command],
+                [sys.executable, "-I", _KEEPER, folder.path, *option, "--", *launch.command],
                 cwd=launch.cwd,
                 env={**os.environ, "MORIMON_RUN": folder.run_id, "MORIMON_SOCKET": launch.socket},
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                pass_fds=sides,
             )
         except OSError as error:
             reason = f"The keeper cannot be started in {launch.cwd}: {error.strerror}"
             self.exit = Exit(returncode=127, error=reason)
+        if self.terminal:
+            self.terminal.handed_over()
 
     def look(self) -> JobLook:
         """How things stand now.
@@ -63,9 +71,14 @@ class Job:
             return "over"
         if alive:
             return "kept" if self.owners else "starting"
+        if self.terminal:
+            self.terminal.copy_to(self._folder.console_path)
         if self.owners and self.owners.agent.is_alive():
             return "orphaned"
-        return "orphaned" if self._end_what_is_left() else "over"
+        is_left = self._end_what_is_left()
+        if self.terminal:
+            self.terminal.copy()
+        return "orphaned" if is_left else "over"
 
     def stop(self, *, force: bool = False) -> None:
         """Ask the agent to end; by `force`, or when asked again, kill all there is."""

@@ -159,7 +159,7 @@ class Supervisor:
         look = self._job.look()
         if look == "orphaned" and not self._is_orphaned:
             self._is_orphaned = True
-            text = _ORPHANED_ON_TERMINAL if self._launch.terminal else _ORPHANED
+            text = _ORPHANED_ON_TERMINAL if self._launch.terminal and not self._job.terminal else _ORPHANED
             self._take(Note(t_ns=now_ns, level="warning", text=text))
         if owners := self._job.owners:
             self._ranks.look(owners.keeper.pid, owners.agent.pid)
@@ -189,13 +189,13 @@ class Supervisor:
         self._tails.look(ended=True)
         self._read_the_rest(now_ns)
         self._error_files.look()
-        if seen := self._job.exit:
-            if seen.console_lost_bytes:
-                reason = "bytes of output, the run folder's disk took nothing"
-                self._take(Dropped(t_ns=now_ns, count=seen.console_lost_bytes, reason=reason))
-            if seen.alive:
-                text = f"{seen.alive} processes of the job did not end by SIGKILL; a driver may hold them."
-                self._take(Note(t_ns=now_ns, level="error", text=text))
+        seen, terminal = self._job.exit, self._job.terminal
+        if lost := seen.console_lost_bytes if seen else terminal.lost_bytes if terminal else 0:
+            reason = "bytes of output, the run folder's disk took nothing"
+            self._take(Dropped(t_ns=now_ns, count=lost, reason=reason))
+        if seen and seen.alive:
+            text = f"{seen.alive} processes of the job did not end by SIGKILL; a driver may hold them."
+            self._take(Note(t_ns=now_ns, level="error", text=text))
         was_stopped = self._stopped_ns is not None
         self._take(judge(self._job.exit, self._attempts, t_ns=now_ns, was_stopped=was_stopped))
         deadline_s = time.monotonic() + _FULL_DISK_PATIENCE_S

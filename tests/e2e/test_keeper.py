@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from morimon import keeper
+from morimon.hub.terminal import JobTerminal
 from morimon.runs.folder import RunFolder
 from morimon.runs.identity import ProcessIdentity
 from tests.support.jobs import until
@@ -21,11 +22,20 @@ SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEPER
 
 
-def start(folder: Path, *arguments: str, code: str | None = None) -> subprocess.Popen[bytes]:
+def start(
+    folder: Path, *arguments: str, code: str | None = None, terminal: JobTerminal | None = None
+) -> subprocess.Popen[bytes]:
     script = ["-c", code] if code else [keeper.__file__]
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", *script, str(folder), *arguments], stderr=subprocess.PIPE
+    sides = (terminal.ours, terminal.theirs) if terminal else ()
+    option = [f"--terminal={sides[0]},{sides[1]}"] if sides else []
+    run = subprocess.Popen(
+        [sys.executable, "-I", "-S", *script, str(folder), *option, *arguments],
+        stderr=subprocess.PIPE,
+        pass_fds=sides,
     )
+    if terminal:
+        terminal.handed_over()
+    return run
 
 
 def wait_up(folder: Path) -> None:
@@ -68,7 +78,7 @@ def test_the_signal_that_ended_the_command(tmp_path: Path, number: int, name: st
 
 def test_output_that_finds_no_room_is_counted_and_the_job_goes_on(tmp_path: Path) -> None:
     (tmp_path / "console.log").symlink_to("/dev/full")
-    run = start(tmp_path, "--terminal", "--", "sh", "-c", "head -c 300000 /dev/zero; exit 4")
+    run = start(tmp_path, "--", "sh", "-c", "head -c 300000 /dev/zero; exit 4", terminal=JobTerminal())
     run.communicate()
     seen = RunFolder(tmp_path).exit()
     assert seen
@@ -84,8 +94,7 @@ def test_a_program_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_first_stop_asks_and_the_second_kills(tmp_path: Path, terminal: bool) -> None:
-    options = ["--terminal"] if terminal else []
-    run = start(tmp_path, *options, "--", sys.executable, "-c", STUBBORN)
+    run = start(tmp_path, "--", sys.executable, "-c", STUBBORN, terminal=JobTerminal() if terminal else None)
     wait_up(tmp_path)
     owners = RunFolder(tmp_path).owners()
     assert owners

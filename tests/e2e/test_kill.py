@@ -38,6 +38,16 @@ from tests.support.jobs import Bench, Job, bench, until
 
 pytestmark = pytest.mark.e2e
 
+PRINTS_A_LOT = """
+import os, time
+print("up", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+for _ in range(10_000):
+    print("x" * 99)
+print("done")
+"""
+
 
 def assert_all_output_recorded_once(job: Job) -> None:
     """The references to every output file follow upon each other without gap or overlap, to the file's end."""
@@ -174,23 +184,45 @@ class TestKeeperKilled:
         assert job.output("output/*/*/*/stdout.log").count("done") == 2
         job.assert_nothing_left()
 
-    @pytest.mark.parametrize("kind", ["one rank", "whole command"])
-    def test_a_job_on_the_keepers_terminal_is_told_to_have_lost_it(self, jobs: Bench, kind: str) -> None:
-        if kind == "one rank":
-            job = jobs.start(nproc=1)
-            job.wait_up(1)
-        else:
-            code = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)\nprint('done', flush=True)"
-            command = (sys.executable, "-c", code)
-            job = jobs.launch(LaunchSpec(kind="command", argv=command, cwd=jobs.path))
-            job.wait_for(LogLines)
+    def test_one_rank_keeps_its_terminal(self, jobs: Bench) -> None:
+        job = jobs.start(nproc=1)
+        job.wait_up(1)
+        job.wait_for(RankProcess)
+        job.kill(job.keeper())
+        (note,) = job.wait_for(Note)
+        assert "The job goes on" in note.text
+        job.go()
+        assert job.end().outcome == "finished"
+        assert job.output("console.log").splitlines() == ["rank 0 up", "rank 0 done"]
+        assert_all_output_recorded_once(job)
+        job.assert_nothing_left()
+
+    def test_a_whole_command_prints_on_however_much(self, jobs: Bench) -> None:
+        job = jobs.launch(
+            LaunchSpec(kind="command", argv=(sys.executable, "-c", PRINTS_A_LOT), cwd=jobs.path)
+        )
+        job.wait_for(LogLines)
+        job.kill(job.keeper())
+        job.wait_for(Note)
+        job.go()
+        assert job.end().exitcode is None
+        assert job.output("console.log").splitlines() == ["up", *["x" * 99] * 10_000, "done"]
+        assert_all_output_recorded_once(job)
+        job.assert_nothing_left()
+
+    def test_a_hub_that_took_over_says_that_the_terminal_is_gone(self, jobs: Bench) -> None:
+        job = jobs.launch(
+            LaunchSpec(kind="command", argv=(sys.executable, "-c", PRINTS_A_LOT), cwd=jobs.path)
+        )
+        job.wait_for(LogLines)
+        job.kill(job.hub())
+        assert ensure_hub(job.folder)
         job.kill(job.keeper())
         (note,) = job.wait_for(Note)
         assert "with it the terminal that the job prints on" in note.text
         job.go()
-        end = job.end()
-        assert end.outcome in ("failed", "lost"), "its last line could not be printed"
-        assert "done" not in job.output("console.log")
+        assert job.end().outcome == "lost"
+        assert job.output("console.log") == "up\n"
         job.assert_nothing_left()
 
     def test_the_job_can_still_be_stopped(self, jobs: Bench) -> None:
