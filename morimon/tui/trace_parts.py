@@ -14,10 +14,12 @@ KEPT = 24
 
 
 class Parts:
-    """Values by key; `get` answers at once, with None while a value is being worked out."""
+    """Values by key; `get` answers at once, with None while a value is being worked out, and for good where memory does
+    not suffice: then `failed` is told, once, in a sentence.
+    """
 
-    def __init__(self, ready: Callable[[], object]) -> None:
-        self._ready = ready
+    def __init__(self, ready: Callable[[], object], failed: Callable[[str], object]) -> None:
+        self._ready, self._failed = ready, failed
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
@@ -45,6 +47,11 @@ class Parts:
     async def _work(self, key: Hashable, make: Callable[[], object]) -> None:
         try:
             self._values[key] = await asyncio.to_thread(make)
+        except MemoryError:
+            self._values[key] = None
+            self._failed(
+                "There is not enough memory to work this out of the trace; free some, and open it again."
+            )
         finally:
             del self._tasks[key]
         while len(self._values) > KEPT:

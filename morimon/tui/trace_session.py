@@ -37,7 +37,7 @@ class TraceSession:
         self.look: Look | None = None
         self.touched = False
         self._ready = ready
-        self._parts = Parts(self._arrive)
+        self._parts = Parts(self._arrive, self._fail)
         self._arrived = 0
         self._wanted: TraceFile | None = None
         self._wanted_rank: int | None = None
@@ -237,6 +237,9 @@ class TraceSession:
             return thread_figures(look.trace, thread_table(look.trace, look.process, look.number))
 
         return self._parts.get(("threads", *where), add_up)
+
+    def _fail(self, text: str) -> None:
+        self._trouble = text
 
     def _arrive(self) -> None:
         self._arrived += 1

@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 
 from morimon.model.events import RecordEvent
 from morimon.trace.model import Trace, TraceError
-from morimon.tui import trace_feed
+from morimon.tui import trace_feed, trace_session
 from morimon.tui.options import Options
 from morimon.tui.screens.trace import TraceScreen
 from morimon.tui.source import NoRun, Source
@@ -456,3 +456,34 @@ async def test_a_trace_without_spans_and_one_of_zero_length_are_shown_as_sentenc
         await it.press("f", "G", "enter")
         await it.until_text("iteration 1/1")
         await it.press("plus", "minus", "enter", "escape", "t")
+
+
+async def test_want_of_memory_is_a_sentence_and_asked_for_once(
+    ranks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    def greedy(*arguments: object) -> None:
+        nonlocal asked
+        asked += 1
+        raise MemoryError
+
+    monkeypatch.setattr(trace_session, "thread_table", greedy)
+    async with watching(ranks) as it:
+        await it.until_text("dispatch_intra")
+        await it.press("t")
+        await it.until_text("✗ There is not enough memory to work this out of the trace")
+        for _ in range(5):
+            it.app.tick()
+            await it.pilot.pause()
+        assert asked == 1
+        await it.press("t")
+        await it.until_text("slots · µs")
+
+
+async def test_a_working_directory_that_is_not_here_is_a_sentence() -> None:
+    events_here = [
+        replace_cwd(event, "/no/such/folder") for event in make_record(Plan(ranks=2, rounds=2)).events
+    ]
+    async with watching(Path(), source=FedSource(events_here)) as it:
+        await it.until_text("/no/such/folder cannot be read: No such file or directory")
