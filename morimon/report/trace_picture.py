@@ -206,7 +206,7 @@ class _Gantt:
             f"rank {'?' if process.rank is None else process.rank}, " if len(self.trace.processes) > 1 else ""
         )
         parts = [
-            f"{who}iteration {iteration.number}",
+            f"{who}iteration {iteration.ordinal}",
             f"{iteration.duration_ns / 1000:.1f} µs  [{iteration.start_ns / 1000:.1f} – {iteration.end_ns / 1000:.1f}]",
         ]
         if iteration.overlap is not None and self.line.rows.get("intra"):

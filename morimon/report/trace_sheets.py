@@ -1,4 +1,7 @@
-"""A trace's tables as data: iterations, kernels of iterations, slots by role, threads. Times are microseconds."""
+"""A trace's tables as data: iterations, kernels of iterations, slots by role, threads.
+
+Times are microseconds; iterations are numbered from 1, in each rank.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def _kernels(trace: Trace) -> Sheet:
             slot = trace.slots[bar.slot]
             start, end, first = ((at - it.start_ns) / 1000 for at in (bar.start_ns, bar.end_ns, bar.first_ns))
             duration = (bar.end_ns - bar.start_ns) / 1000
-            head = [trace.path, trace.processes[it.process].rank, it.number, slot.name, slot.lane]
+            head = [trace.path, trace.processes[it.process].rank, it.ordinal, slot.name, slot.lane]
             rows.append([*head, start, end, duration, first, bar.fragments, bar.warps, bar.idle])
     return Sheet([*columns, "parts", "warps", "idle_warps"], rows)
 
@@ -85,7 +88,7 @@ def _iterations(trace: Trace) -> Sheet:
         times = (it.start_ns / 1000, it.end_ns / 1000, it.duration_ns / 1000)
         marks = (int(it.whole), it.missing, int(it.outlier))
         rows.append(
-            [trace.path, trace.processes[it.process].rank, it.number, *times, overlap, barrier, *marks]
+            [trace.path, trace.processes[it.process].rank, it.ordinal, *times, overlap, barrier, *marks]
         )
     return Sheet([*columns, "whole", "missing", "outlier"], rows)
 

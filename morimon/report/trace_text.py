@@ -101,7 +101,7 @@ def _iterations(trace: Trace, chosen: Sequence[Iteration], width: int) -> str:
         barriers = "–" if iteration.barrier_ns is None else f"{iteration.barrier_ns / 1000:.2f}"
         who = ("?" if rank is None else str(rank)) if several else ""
         line = (
-            f"{who:>4} {iteration.number:>5} {iteration.start_ns / 1000:>12.2f} {iteration.end_ns / 1000:>12.2f}"
+            f"{who:>4} {iteration.ordinal:>5} {iteration.start_ns / 1000:>12.2f} {iteration.end_ns / 1000:>12.2f}"
             f" {iteration.duration_ns / 1000:>10.2f} {overlap:>8} {barriers:>9}{' ◀ outlier' if iteration.outlier else ''}"
         )
         lines.append(line)
@@ -133,7 +133,7 @@ def _kernels(trace: Trace, iteration: Iteration, width: int) -> str:
     rank = f"rank {'?' if process.rank is None else process.rank}, " if len(trace.processes) > 1 else ""
     partial = "" if iteration.whole else ", partial"
     lines = [
-        f"{rank}iteration {iteration.number}{partial}  [{start:.2f} – {end:.2f} µs]  total {iteration.duration_ns / 1000:.2f} µs",
+        f"{rank}iteration {iteration.ordinal}{partial}  [{start:.2f} – {end:.2f} µs]  total {iteration.duration_ns / 1000:.2f} µs",
         f"  {'kernel':<36} {'start':>8} {'end':>8} {'duration':>8} {'parts':>4} {'idle':>8}",
     ]
     shown = sorted(bars.bars, key=lambda bar: bar.start_ns)

@@ -141,12 +141,12 @@ def of_slots(slots: Sequence[Slot], processes: Sequence[Process], doubts: Sequen
         yield Finding(kind="several_ranks", severity="note", text=text, count=len(processes))
 
 
-def of_iterations(iterations: Sequence[Iteration], process: int, family: str) -> Iterator[Finding]:
+def of_iterations(iterations: Sequence[Iteration], process: int) -> Iterator[Finding]:
     """Partial and outlying iterations of one process."""
     mine = [it for it in iterations if it.process == process]
     partial = [it for it in mine if not it.whole]
-    if partial and family != "unknown":
-        what = _listed([f"#{it.number} ({it.missing})" for it in partial])
+    if partial:
+        what = _listed([f"#{it.ordinal} ({it.missing})" for it in partial])
         text = f"{len(partial)} of {_n(len(mine), 'iteration')} partial: {what}"
         yield Finding(
             kind="partial_iteration",
@@ -158,7 +158,7 @@ def of_iterations(iterations: Sequence[Iteration], process: int, family: str) ->
         )
     slow = [it for it in mine if it.outlier]
     if slow:
-        what = _listed([f"#{it.number} ({it.duration_ns / 1000:.2f} µs)" for it in slow])
+        what = _listed([f"#{it.ordinal} ({it.duration_ns / 1000:.2f} µs)" for it in slow])
         text = f"{_n(len(slow), 'iteration')} far longer than the median: {what}"
         yield Finding(kind="outlier_iteration", severity="note", text=text, count=len(slow), process=process)
 

@@ -47,12 +47,13 @@ def covered(intervals: Intervals, rows: int, slots: Sequence[int]) -> Ints:
 
 
 def iteration_rows(trace: Trace) -> Ints:
-    """Index into trace.iterations for every span."""
+    """Index into trace.iterations for every span, -1 for those of none."""
     base = np.zeros(len(trace.processes), np.int64)
     for i, iteration in enumerate(trace.iterations):
         if iteration.number == 0:
             base[iteration.process] = i
-    return base[trace.threads.process[trace.spans.thread]] + trace.spans.iteration
+    number = trace.spans.iteration
+    return np.where(number < 0, -1, base[trace.threads.process[trace.spans.thread]] + number)
 
 
 def in_lane(slots: Sequence[Slot], lane: Lane) -> list[int]:

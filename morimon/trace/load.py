@@ -8,11 +8,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from morimon.trace import families, findings, iterations, roles
-from morimon.trace.group import above_the_others, distinct
+from morimon.trace.group import above_the_others
+from morimon.trace.iterations import NONE
 from morimon.trace.lanes import hull, in_barriers, intervals_of, overlap
 from morimon.trace.model import Clock, Intervals, Iteration, Process, Spans, Threads, Trace
 from morimon.trace.names import file_name, rank_of
 from morimon.trace.pair import pair
+from morimon.trace.partial import Halves, Rows
 from morimon.trace.read import EXACT_US, read
 from morimon.trace.source import Source
 from morimon.trace.stats import slow_warps
@@ -59,9 +61,13 @@ def load(
         columns.duration_ns = np.minimum(columns.duration_ns, (1 << 62) - np.maximum(columns.ts_ns, 0))
     paired = pair(columns, events.names.get(""))
     calls = np.bincount(columns.thread, minlength=len(events.threads.ids))
-    opened = [(events.names.table[columns.name[i]], int(columns.thread[i])) for i in paired.open.tolist()]
+    open_, orphans = (
+        Halves([table[c] for c in columns.name[at].tolist()], columns.thread[at], columns.ts_ns[at])
+        for table in (events.names.table,)
+        for at in (paired.open, paired.orphans)
+    )
     del columns
-    return _Analysis(str(path), source, reading, paired, calls, origin_ns).trace(opened)
+    return _Analysis(str(path), source, reading, paired, calls, origin_ns).trace(open_, orphans)
 
 
 class _Analysis:
@@ -80,7 +86,7 @@ class _Analysis:
         events = reading.events
         self.ranks = list(_processes(events, reading.metadata, file_name(path).rank))
         word = "thread" if KINETO & reading.metadata.keys() else "warp"
-        self.threads, renumbered = _threads(events, self.ranks, word)
+        self.threads, renumbered, self.pid = _threads(events, self.ranks, word)
         self.thread = renumbered[paired.thread]
         self.renumbered = renumbered
         self.calls = np.zeros(calls.size, np.int64)
@@ -97,7 +103,8 @@ class _Analysis:
         self.iterations: list[Iteration] = []
         self.found: list[Finding] = []
 
-    def trace(self, opened: Sequence[tuple[str, int]]) -> Trace:
+    def trace(self, open_: Halves, orphans: Halves) -> Trace:
+        open_, orphans = (h._replace(thread=self.renumbered[h.thread]) for h in (open_, orphans))
         paired, events = self.paired, self.reading.events
         per_span = self.threads.process[self.thread]
         bounds = np.bincount(per_span, minlength=len(self.ranks)).cumsum()
@@ -108,17 +115,17 @@ class _Analysis:
         spans = Spans(
             paired.start_ns, paired.end_ns, self.slot, self.thread, self.iteration, self.role, self.idle
         )
-        self._iterations(per_span)
-        names = [self.threads.name[self.renumbered[t]] for _, t in opened]
+        self._iterations(per_span, open_, orphans)
+        names = [self.threads.name[t] for t in open_.thread.tolist()]
         self.found[:0] = [
             *findings.of_reading(self.reading, self.path),
-            *findings.of_pairing(names, [slot for slot, _ in opened], paired.orphans, paired.unsorted),
+            *findings.of_pairing(names, open_.slot, paired.orphans.size, paired.unsorted),
         ]
         if len(spans):
             self.found += findings.of_slots(self.slots, self.processes, self.doubts)
         self.found += findings.nothing(spans, dict(events.set_aside))
-        for p, process in enumerate(self.processes):
-            self.found += findings.of_iterations(self.iterations, p, process.family)
+        for p in range(len(self.processes)):
+            self.found += findings.of_iterations(self.iterations, p)
         ranks = {p.rank for p in self.processes}
         all_families = {p.family for p in self.processes}
         trace = Trace(
@@ -127,8 +134,8 @@ class _Analysis:
             events=events.count,
             set_aside=dict(events.set_aside),
             rejected=dict(events.rejected),
-            open_spans=len(opened),
-            orphan_ends=paired.orphans,
+            open_spans=paired.open.size,
+            orphan_ends=paired.orphans.size,
             origin_ns=self.origin_ns,
             family=all_families.pop() if len(all_families) == 1 else "unknown",
             rank=ranks.pop() if len(ranks) == 1 else None,
@@ -160,13 +167,16 @@ class _Analysis:
                 logged[s.canonical] = logged.get(s.canonical, 0) + n
         verdict = families.family(logged)
         self.doubts.append(verdict.doubt)
-        self.iteration[mine] = iterations.number(start, end, slot, thread, self.slots)
+        if not mine.size:
+            self.processes.append(Process(label, rank, verdict.family))
+            return
+        self.iteration[mine] = iterations.number(
+            iterations.Lines(start, end, slot, thread, self.slots, self.pid, self.threads.name)
+        )
         found = roles.assign(self.duration[mine], slot, thread, self.threads.tid, self.slots)
         self.threads.role[:] = np.maximum(self.threads.role, found.role)
         self.role[mine], self.idle[mine] = found.span_role, found.idle
         self.processes.append(Process(label, rank, verdict.family))
-        if not mine.size:
-            return
         first = np.full(len(self.threads), -1)
         first[thread[::-1]] = np.arange(mine.size)[::-1]
         members = np.flatnonzero(first >= 0)
@@ -178,35 +188,49 @@ class _Analysis:
             self.found += findings.of_warps(self.threads.tid[members], p)
             self.found += findings.of_gaps(start, end, p)
 
-    def _iterations(self, per_span: NDArray[np.int32]) -> None:
+    def _iterations(self, per_span: NDArray[np.int32], open_: Halves, orphans: Halves) -> None:
         """The table of iterations of all processes, and which of them are whole."""
         if not per_span.size:
             nothing = np.zeros(0, np.int64)
             self.intervals = Intervals(nothing, nothing, nothing, nothing)
             return
         many = int(self.iteration.max()) + 1
+        none = self.iteration < 0
         key = per_span.astype(np.int64) * many + self.iteration
-        occurs = np.bincount(key) > 0
+        occurs = np.bincount(key[~none] if none.any() else key) > 0
         present = np.flatnonzero(occurs)
-        row = (np.cumsum(occurs) - 1)[key]
+        row = (np.cumsum(occurs) - 1)[np.minimum(key, occurs.size - 1)]
         process, number = np.divmod(present, many)
         for p in range(len(self.processes)):  # numbers without spans (a boundary in a gap) are closed up
             mine = process == p
             number[mine] = np.arange(mine.sum())
-        self.iteration[:] = number[row]
+        self.iteration[:] = np.where(none, NONE, number[row])
         rows = present.size
-        intervals = intervals_of(row, self.slot, self.paired.start_ns, self.paired.end_ns, self.slots)
+        kept = np.flatnonzero(~none)
+        start, end = self.paired.start_ns[kept], self.paired.end_ns[kept]
+        intervals = intervals_of(row[kept], self.slot[kept], start, end, self.slots)
         self.intervals = intervals
         start, end = hull(intervals, rows)
-        missing = self._missing(row, process, rows)
+        missing = Rows(
+            np.where(none, NONE, row),
+            self.slot,
+            self.thread,
+            self.paired.start_ns,
+            process=process,
+            first_ns=start,
+            last_ns=end,
+            slots=self.slots,
+            family=[p.family for p in self.processes],
+            process_of=self.threads.process,
+        ).missing(open_, orphans)
         if self.reading.half_written:
             for last in np.flatnonzero(np.append(process[1:] != process[:-1], True)).tolist():
                 missing[last] = missing[last] or "the file ends within it"
         whole = np.array([not text for text in missing])
         outlier = np.zeros(rows, bool)
         for p in range(len(self.processes)):
-            at = np.flatnonzero((process == p) & whole)
-            outlier[at] = above_the_others((end - start)[at])
+            mine = np.flatnonzero((process == p) & whole)
+            outlier[mine] = above_the_others((end - start)[mine])
         table = zip(
             process.tolist(),
             number.tolist(),
@@ -231,36 +255,6 @@ class _Analysis:
             "barrier_ns",
         )
         self.iterations += [Iteration(**dict(zip(keys, entry, strict=True))) for entry in table]
-
-    def _missing(self, row: Ints, process: Ints, rows: int) -> list[str]:
-        """What every iteration lacks: a phase, a slot that the others have, or warps in a slot."""
-        slots, threads = len(self.slots), len(self.threads)
-        pairs = distinct((row * slots + self.slot) * threads + self.thread) // threads
-        warps = np.bincount(pairs, minlength=rows * slots).reshape(rows, slots)
-        orders = [s.order for s in self.slots]
-        counted = np.array(
-            [order >= 0 and orders.count(order) < 3 for order in orders]
-        )  # per token: warps may have none
-        result = [""] * rows
-        for p, info in enumerate(self.processes):
-            mine = np.flatnonzero(process == p)
-            full = warps[mine].max(axis=0, initial=0)
-            common = full * (2 * (warps[mine] > 0).sum(axis=0) > mine.size)
-            if info.family != "unknown":
-                common = np.where(counted, full, common)
-            lacking = (warps[mine] == 0) & (common > 0) | (warps[mine] < full) & counted
-            phases = families.required_phases(info.family)
-            for i, r in enumerate(mine.tolist()):
-                has = {s.phase for s, n in zip(self.slots, warps[r].tolist(), strict=True) if n}
-                parts = [f"no {phase}" for phase in phases if phase not in has]
-                for code in np.flatnonzero(lacking[i]).tolist():
-                    n = int(warps[r, code])
-                    if n:
-                        parts.append(f"{n} of {full[code]} warps in {self.slots[code].name}")
-                    elif self.slots[code].phase in has or not self.slots[code].phase:
-                        parts.append(f"no {self.slots[code].name}")
-                result[r] = ", ".join(parts[:3]) + (f" and {len(parts) - 3} more" if len(parts) > 3 else "")
-        return result
 
 
 def _processes(
@@ -314,8 +308,8 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def _threads(
     events: Events, ranks: Sequence[tuple[str, int | None, list[Id]]], word: str
-) -> tuple[Threads, NDArray[np.int32]]:
-    """Threads in order of process and number, and the new number of every old one."""
+) -> tuple[Threads, NDArray[np.int32], NDArray[np.int32]]:
+    """Threads in order of process and number, the new number of every old one, and a code of the pid of every new."""
     of_pid = {pid: p for p, (_, _, pids) in enumerate(ranks) for pid in pids}
     ids = events.threads.ids
     order = sorted(
@@ -331,7 +325,10 @@ def _threads(
         for t, tid in zip(order, tids, strict=True)
     )
     process = np.array([of_pid[ids[t][0]] for t in order], np.int32)
-    return Threads(process, np.array(plain, np.int64), np.zeros(len(ids), np.int8), names), renumbered
+    pids = {pid: code for code, pid in enumerate(of_pid)}
+    pid = np.array([pids[ids[t][0]] for t in order], np.int32)
+    threads = Threads(process, np.array(plain, np.int64), np.zeros(len(ids), np.int8), names)
+    return threads, renumbered, pid
 
 
 def _slots(names: Sequence[str], paired: Paired) -> tuple[tuple[Slot, ...], NDArray[np.int32]]:

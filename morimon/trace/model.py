@@ -147,6 +147,7 @@ class Intervals(msgspec.Struct, frozen=True, eq=False):
 class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     """One dispatch+combine of one process, from its first start to its last end.
 
+    `number` counts from 0, here and in `Spans.iteration`; whatever is shown or written counts from 1 (`ordinal`).
     `missing` says what a partial one lacks ("" when `whole`). overlap: time with an inter and an intra span open ÷ time
     with either, None without inter spans. barrier_ns: the last dispatch_sync fragment + ep_combine_sync_barrier, or
     combine_barrier, or the recv_transfers; None where the family has none.
@@ -161,6 +162,11 @@ class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     outlier: bool = False
     overlap: float | None = None
     barrier_ns: int | None = None
+
+    @property
+    def ordinal(self) -> int:
+        """The number as it is shown: from 1."""
+        return self.number + 1
 
     @property
     def duration_ns(self) -> int:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class Paired:
     """Spans in order of start (ties: file order of their begins), and what found no partner.
 
-    start_ns, end_ns, name, thread: columns. open: indices of begins without end; orphans: number of ends without
-    begin; unsorted: number of threads whose events were not in order of time.
+    start_ns, end_ns, name, thread: columns. open: indices of begins without end; orphans: of ends without begin;
+    unsorted: number of threads whose events were not in order of time.
     """
 
     def __init__(
-        self, events: Columns, first: Index, last: Index, open_: Index, orphans: int, unsorted: int
+        self, events: Columns, first: Index, last: Index, open_: Index, orphans: Index, unsorted: int
     ) -> None:
         order = (
             np.argsort(events.ts_ns[first], kind="stable")
@@ -60,7 +60,7 @@ def pair(events: Columns, nameless: int | None = None) -> Paired:
     if by_hand.size:
         a, b, c, d = _by_stack(events, by_hand, nameless)
         first, last, open_ = np.concatenate([first, a]), np.concatenate([last, b]), np.concatenate([open_, c])
-        orphans += d
+        orphans = np.concatenate([orphans, d])
     first, last = np.concatenate([first, whole]), np.concatenate([last, whole])
     order = np.argsort(first, kind="stable")
     return Paired(events, first[order], last[order], np.sort(open_), orphans, unsorted)
@@ -78,13 +78,13 @@ def _in_time(events: Columns, at: Index) -> tuple[Index, int]:
     return (at[np.argsort(ts_ns, kind="stable")] if unsorted else at), unsorted
 
 
-def _by_name(events: Columns, at: Index) -> tuple[Index, Index, Index, int]:
+def _by_name(events: Columns, at: Index) -> tuple[Index, Index, Index, Index]:
     names = int(events.name.max(initial=0)) + 1
     order, key = stable_order(events.thread[at].astype(np.int64) * names + events.name[at])
     at = at[order]
     begin = events.kind[at] == BEGIN
     if at.size % 2 == 0 and begin[::2].all() and not begin[1::2].any() and (key[::2] == key[1::2]).all():
-        return at[::2], at[1::2], at[:0], 0  # nothing nested in its own name, nothing lost
+        return at[::2], at[1::2], at[:0], at[:0]  # nothing nested in its own name, nothing lost
     change = firsts(key)
     group, start = np.cumsum(change) - 1, np.flatnonzero(change)
     step = np.where(begin, 1, -1)
@@ -106,12 +106,12 @@ def _by_name(events: Columns, at: Index) -> tuple[Index, Index, Index, int]:
     matched = np.flatnonzero(hit)
     alone = is_begin.copy()
     alone[matched] = False
-    return at[rest[matched]], at[rest[matched + 1]], at[rest[alone]], int(orphan.sum())
+    return at[rest[matched]], at[rest[matched + 1]], at[rest[alone]], at[orphan]
 
 
-def _by_stack(events: Columns, at: Index, nameless: int | None) -> tuple[Index, Index, Index, int]:
+def _by_stack(events: Columns, at: Index, nameless: int | None) -> tuple[Index, Index, Index, Index]:
     stacks: dict[int, list[tuple[int, int]]] = {}
-    first, last, orphans = [], [], 0
+    first, last, orphans = [], [], []
     rows = zip(
         at.tolist(),
         events.thread[at].tolist(),
@@ -126,9 +126,14 @@ def _by_stack(events: Columns, at: Index, nameless: int | None) -> tuple[Index, 
             continue
         place = next((k for k in range(len(stack) - 1, -1, -1) if name in (nameless, stack[k][1])), None)
         if place is None:
-            orphans += 1
+            orphans.append(i)
         else:
             first.append(stack.pop(place)[0])
             last.append(i)
     open_ = [i for stack in stacks.values() for i, _ in stack]
-    return np.array(first, np.int64), np.array(last, np.int64), np.array(open_, np.int64), orphans
+    return (
+        np.array(first, np.int64),
+        np.array(last, np.int64),
+        np.array(open_, np.int64),
+        np.array(orphans, np.int64),
+    )

@@ -15,13 +15,13 @@ from morimon.trace.stats import slot_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from morimon.trace.model import Figures, Intervals, SlotRow, Trace
+    from morimon.trace.model import Figures, Finding, Intervals, SlotRow, Trace
 
 
 def summary(trace: Trace) -> dict[str, Any]:
     """Plain values, ready for JSON. Times are microseconds.
 
-    spans, threads: how many. iterations: number, start_us, end_us on the file's axis; kernels: name -> union intervals
+    spans, threads: how many. iterations: number (from 1), start_us, end_us on the file's axis; kernels: name -> union intervals
     [start, end] from the iteration's start, touching ones merged; duration_us, whole, missing, outlier, overlap,
     barrier_us. per_thread: slot name -> mean_us (4 decimals), min_us, max_us, calls over all spans of all threads and
     iterations, and total_us, share. roles: per slot and role the same and p50_us, p90_us, p99_us, std_us, idle passes
@@ -49,8 +49,14 @@ def summary(trace: Trace) -> dict[str, Any]:
         "open_spans": trace.open_spans,
         "orphan_ends": trace.orphan_ends,
         "warnings": list(trace.warnings),
-        "findings": [msgspec.to_builtins(f) for f in trace.findings],
+        "findings": [_finding(f) for f in trace.findings],
     }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(finding)
+    number = None if finding.iteration is None else finding.iteration + 1
+    return told | {"iteration": number}
 
 
 def _process(trace: Trace, process: int) -> dict[str, Any]:
@@ -70,7 +76,7 @@ def _process(trace: Trace, process: int) -> dict[str, Any]:
 def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
     return [
         {
-            "number": it.number,
+            "number": it.ordinal,
             **_window(it.start_ns, it.end_ns),
             "whole": it.whole,
             "missing": it.missing,
@@ -87,16 +93,16 @@ def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
 def _together(trace: Trace) -> list[dict[str, Any]]:
     """Iterations over all processes, by number."""
     spans = trace.spans
-    found = intervals_of(
-        spans.iteration.astype(np.int64), spans.slot, spans.start_ns, spans.end_ns, trace.slots
-    )
+    at = np.flatnonzero(spans.iteration >= 0)
+    columns = (spans.iteration[at].astype(np.int64), spans.slot[at], spans.start_ns[at], spans.end_ns[at])
+    found = intervals_of(*columns, trace.slots)
     result = []
     for number in sorted({it.number for it in trace.iterations}):
         mine = [it for it in trace.iterations if it.number == number]
         start = min(it.start_ns for it in mine)
         result.append(
             {
-                "number": number,
+                "number": number + 1,
                 **_window(start, max(it.end_ns for it in mine)),
                 "whole": all(it.whole for it in mine),
                 "missing": "; ".join(dict.fromkeys(it.missing for it in mine if it.missing)),

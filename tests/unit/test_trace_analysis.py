@@ -233,7 +233,7 @@ def test_an_outlier_iteration(tmp_path: Path) -> None:
             events += span("combine_barrier", 1000 * i + 10, 1000 * i + length, tid)
     trace = load(file_of(tmp_path, events))
     assert [it.outlier for it in trace.iterations] == [i == 5 for i in range(7)]
-    assert "#5 (160.00 µs)" in found(trace, "outlier_iteration")[0].text
+    assert "#6 (160.00 µs)" in found(trace, "outlier_iteration")[0].text
 
 
 def test_a_wrapped_ring(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_without_matplotlib_a_sentence_tells_how_to_get_it(
     done = run("--png", trace)
     assert done.exit_code == 1
     assert "pip install 'morimon[plot]'" in done.stderr
-    assert "iteration 0" in done.stdout, "the rest is shown all the same"
+    assert "iteration 1 " in done.stdout, "the rest is shown all the same"
 
 
 def test_one_name_for_two_traces_of_a_folder_is_refused(trace: Path) -> None:
