@@ -11,14 +11,13 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
 from morimon.cli.paper import columns, take_any_text
 from morimon.cli.screen import screen_options
-from morimon.feeds.trace_folder import SETTLE_S, TraceFolder
-from morimon.report.trace_follow import FolderReporter, Form
+from morimon.tui.options import Options
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -37,7 +36,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option(
     "--settle",
     type=click.FloatRange(min=0),
-    default=SETTLE_S,
+    default=Options().settle_s,
     show_default=True,
     metavar="SECONDS",
     help="A file that is not whole and has not grown for so long is shown as half-written.",
@@ -47,29 +46,7 @@ def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bo
     """Follow the traces in a folder (by default the current one)."""
     if not (once or as_json or headless) and sys.stdin.isatty() and sys.stdout.isatty():
         _open_screen(folder, polling=polling, settle_s=settle)
-    take_any_text()
-    traces = TraceFolder(folder, polling=polling, settle_s=settle)
-    over = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        over.set()
-
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and background jobs of a plain shell
-            signal.signal(number, end)
-    try:
-        traces.start()
-    except OSError as error:
-        raise click.UsageError(f"{folder} cannot be read: {error.strerror or error}.") from None
-    form: Form = "text" if not as_json else "list" if once else "lines"
-    reporter = FolderReporter(traces, form, sys.stdout, sys.stderr, over.is_set, columns())
-    try:
-        reporter.follow(once=once)
-    finally:
-        traces.close()
-    if over.is_set():
-        sys.exit(130)
-    sys.exit(1 if reporter.failures or not reporter.shown else 0)
+    _follow(folder, once=once, as_json=as_json, polling=polling, settle_s=settle)
 
 
 def _open_screen(folder: Path, *, polling: bool, settle_s: float) -> NoReturn:
@@ -85,3 +62,33 @@ def _open_screen(folder: Path, *, polling: bool, settle_s: float) -> NoReturn:
         raise click.UsageError(str(error)) from None
     options = replace(options, start_screen="trace", polling=polling, settle_s=settle_s)
     sys.exit(show(folder.resolve(), "watch", options))
+
+
+def _follow(folder: Path, *, once: bool, as_json: bool, polling: bool, settle_s: float) -> NoReturn:
+    """Lines on standard output, to the end or a signal."""
+    from morimon.feeds.trace_folder import TraceFolder
+    from morimon.report.trace_follow import FolderReporter
+
+    take_any_text()
+    traces = TraceFolder(folder, polling=polling, settle_s=settle_s)
+    over = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        over.set()
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and background jobs of a plain shell
+            signal.signal(number, end)
+    try:
+        traces.start()
+    except OSError as error:
+        raise click.UsageError(f"{folder} cannot be read: {error.strerror or error}.") from None
+    form: Literal["text", "list", "lines"] = "text" if not as_json else "list" if once else "lines"
+    reporter = FolderReporter(traces, form, sys.stdout, sys.stderr, over.is_set, columns())
+    try:
+        reporter.follow(once=once)
+    finally:
+        traces.close()
+    if over.is_set():
+        sys.exit(130)
+    sys.exit(1 if reporter.failures or not reporter.shown else 0)
