@@ -16,6 +16,7 @@ from morimon.cli.headless import (
     line_rates,
     open_screens,
     readable,
+    reader_may_leave,
     report,
     run_folder,
     wants_screen,
@@ -64,7 +65,8 @@ def command(job: str | None, once: bool, screen: str, headless: bool, as_json: b
         open_screens(folder, "attach")
     try:
         say(sys.stderr, f"attached to run {folder.run_id}; Ctrl+C leaves the job as it is.")
-        snapshot = report(living(folder), folder.path, as_json=as_json)
+        with reader_may_leave():
+            snapshot = report(living(folder), folder.path, as_json=as_json)
     except KeyboardInterrupt:
         say(sys.stderr, f"detached; the job goes on, `morimon attach {folder.run_id}` shows it again.")
         sys.exit(ExitCode.INTERRUPTED)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -121,6 +123,16 @@ def _options(
 def line_rates() -> LineRates:
     """What the person says that the links carry."""
     return _options(None).line_rates
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Ends the command well where nobody reads its output to the end, as `head` does not."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in its buffer
+        sys.exit(ExitCode.OK)
 
 
 def leave(snapshot: RunSnapshot, *, interrupted: bool = False) -> NoReturn:

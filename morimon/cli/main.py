@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -43,6 +44,13 @@ class LazyGroup(click.Group):
         """Run, and end the process; what cannot be used is told in one line."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            os.getcwd()  # noqa: PTH109 - pathlib takes longer to import than `--help` should
+        except OSError:
+            click.echo(
+                "morimon: The folder that this was started in is gone; change to another one.", err=True
+            )
+            sys.exit(USAGE)
         try:
             super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except NoArgsIsHelpError as error:

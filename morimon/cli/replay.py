@@ -7,7 +7,15 @@ from pathlib import Path
 
 import click
 
-from morimon.cli.headless import Refused, leave, open_screens, report, run_folder, wants_screen
+from morimon.cli.headless import (
+    Refused,
+    leave,
+    open_screens,
+    reader_may_leave,
+    report,
+    run_folder,
+    wants_screen,
+)
 from morimon.cli.screen import screen_options
 from morimon.report.exits import ExitCode
 from morimon.report.follow import recorded
@@ -31,7 +39,8 @@ def command(run: str | None, demo: bool, headless: bool, as_json: bool) -> None:
     if wants_screen(headless=headless, as_json=as_json):
         open_screens(folder, "replay", path)
     try:
-        snapshot = report(recorded(path, folder), folder.path, as_json=as_json)
+        with reader_may_leave():
+            snapshot = report(recorded(path, folder), folder.path, as_json=as_json)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)
     leave(snapshot)

@@ -43,7 +43,7 @@ def command(as_json: bool, pruning: bool, keep: int | None, older_than: str | No
     except OSError as error:
         raise Refused(f"{error.filename} cannot be removed: {error.strerror}.") from None
     if removed:
-        print_runs(removed, as_json=as_json)
+        print_runs(removed[::-1], as_json=as_json)
     say(sys.stderr, f"removed {len(removed)} runs, {sum(run.size_bytes for run in removed) / 2**20:.1f} MiB.")
 
 

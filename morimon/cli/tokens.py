@@ -167,6 +167,10 @@ def _report(options: dict[str, Any]) -> TokenReport:
             raise InputError(
                 f"{source}: no token counts in it, such as 'rank 8 recv 26757 tokens 8166 rdma tokens'."
             )
+        if printed.job.cmd == "stress":
+            raise InputError(
+                f"{source}: a stress run sends another number of tokens in every round, which cannot be predicted."
+            )
         options |= _told(printed.job)
     config = _config(options)
     file: Path | None = options["topk_file"]

@@ -92,6 +92,10 @@ def start(spec: LaunchSpec, runs_dir: Path) -> RunFolder:
         terminal=spec.kind == "command" or spec.nproc == 1,
         nodes=_option(spec.torchrun_options, "--nnodes") or "1",
     )
+    if (
+        spec.kind == "builtin"
+    ):  # a copy.py in the user's folder must not stand for the library's (Python 3.11)
+        env = {**env, "PYTHONSAFEPATH": "1"}
     begin(folder, launch, env)
     return folder
 
@@ -104,10 +108,12 @@ def make_folder(runs_dir: Path) -> tuple[RunFolder, str]:
     except SocketFolderError as error:
         raise LaunchError(str(error)) from None
     except OSError as error:
-        raise LaunchError(
-            f"No run folder can be made in {runs_dir} ({error.strerror}); set MORIMON_RUNS_DIR to a folder of yours."
-        ) from None
+        raise LaunchError(_no_folder(runs_dir, error)) from None
     return folder, str(socket_path(sockets, folder.run_id))
+
+
+def _no_folder(runs_dir: Path, error: OSError) -> str:
+    return f"No run folder can be made in {runs_dir} ({error.strerror}); set MORIMON_RUNS_DIR to a folder of yours."
 
 
 def begin(folder: RunFolder, launch: Launch, env: Mapping[str, str]) -> None:
@@ -115,7 +121,10 @@ def begin(folder: RunFolder, launch: Launch, env: Mapping[str, str]) -> None:
     try:
         folder.launch_path.write_bytes(msgspec.json.encode(launch))
         start_hub(folder, env)
-    except (OSError, LaunchError) as error:
+    except OSError as error:
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise LaunchError(_no_folder(folder.path.parent, error)) from None
+    except LaunchError as error:
         shutil.rmtree(folder.path, ignore_errors=True)
         raise LaunchError(f"The run could not be started: {error}.") from None
 

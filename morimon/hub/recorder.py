@@ -35,7 +35,7 @@ RETRY_NS = 1_000_000_000
 
 _SAMPLES = (PhaseEntered, PhaseDone, ProcessSample, Counter, Progress, Traffic)
 """Events of which there is always another one."""
-_GAP = "the run folder's disk took nothing"
+_GAP = "events for which the run folder's disk had no room"
 
 Write: TypeAlias = Callable[[int, bytes], int]
 

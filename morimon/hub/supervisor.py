@@ -191,7 +191,7 @@ class Supervisor:
         self._error_files.look()
         seen, terminal = self._job.exit, self._job.terminal
         if lost := seen.console_lost_bytes if seen else terminal.lost_bytes if terminal else 0:
-            reason = "bytes of output, the run folder's disk took nothing"
+            reason = "bytes of output for which the run folder's disk had no room"
             self._take(Dropped(t_ns=now_ns, count=lost, reason=reason))
         if seen and seen.alive:
             text = f"{seen.alive} processes of the job did not end by SIGKILL; a driver may hold them."

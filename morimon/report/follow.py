@@ -71,25 +71,30 @@ class Pace:
     newest_ns: int | None = None
     newest_done: int = 0
     first_figures: Literal["awaited", "there", "told"] = "awaited"
+    first_round: int | None = None
 
     def is_due(self, event: RecordEvent) -> bool:
         """Whether a line follows this event."""
-        if self.first_figures == "awaited" and isinstance(event, PhaseDone) and event.round >= 0:
-            self.first_figures = "there"
+        next_round = False
+        if isinstance(event, PhaseDone) and event.round >= 0:
+            if self.first_figures == "awaited":
+                self.first_figures, self.first_round = "there", event.round
+            next_round = event.round != self.first_round
         if self.newest_ns is None:
             self.newest_ns = event.t_ns
         waited_s = (event.t_ns - self.newest_ns) / 1e9
-        due = waited_s >= _MOST_S
+        first = self.first_figures == "there" and (next_round or isinstance(event, Progress))
+        due = waited_s >= _MOST_S or first
         if isinstance(event, Progress):
             if event.done < self.newest_done:
                 self.newest_done = 0
             step = max((event.total or 0) / _PARTS, 1)
             tenth = event.total is not None and event.done - self.newest_done >= step
-            first = self.first_figures == "there"
-            due = due or first or event.done == event.total or (tenth and waited_s >= _LEAST_S)
+            due = due or event.done == event.total or (tenth and waited_s >= _LEAST_S)
             if due:
                 self.newest_done = event.done
-                self.first_figures = "told" if first else self.first_figures
+        if first:
+            self.first_figures = "told"
         if due:
             self.newest_ns = event.t_ns
         return due

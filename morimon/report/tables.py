@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from morimon.draw.table import Column, fit
 from morimon.draw.text import cells
 from morimon.draw.units import gbps, micros, tokens
 from morimon.report.excerpt import Excerpt
-from morimon.report.text import drop_lines, failure_lines, lateness_in_full, outcome_line
+from morimon.report.text import drop_lines, failure_lines, lateness_in_full, outcome_line, signal_name
 from morimon.store.snapshot import Extreme, RankSnapshot, RunSnapshot, Spread
 
 Figure = Callable[[float | None, Glyphs], str]
@@ -57,7 +56,7 @@ def summary_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
         Column("xgmi", "XGMI/NVL GB/s", 0, right=False),
         Column("rdma", "RDMA algo GB/s", 0, right=False),
     ]
-    return [*table_lines(columns, rows, glyphs), "r3#12 is rank 3, round 12"] if rows else []
+    return [*table_lines(columns, rows, glyphs), "r3#12 would be rank 3, round 12"] if rows else []
 
 
 def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
@@ -93,7 +92,7 @@ def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
 
 
 def _rank_row(rank: RankSnapshot, glyphs: Glyphs, *, judged: bool) -> dict[str, str]:
-    ends = [_signal_name(rank.signal)] if rank.signal else []
+    ends = [signal_name(rank.signal)] if rank.signal else []
     if rank.exitcode:
         ends.append(f"exit code {rank.exitcode}")
     row = {
@@ -112,18 +111,11 @@ def _rank_row(rank: RankSnapshot, glyphs: Glyphs, *, judged: bool) -> dict[str, 
     return row
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def _remarks(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
     out = []
     if late := lateness_in_full(snapshot, glyphs):
         out.append(late)
-    elif snapshot.dispatch or snapshot.combine:
+    elif len(snapshot.ranks) > 1 and (snapshot.dispatch or snapshot.combine):
         out.append("who is late cannot be told: the job tells durations, not arrivals")
     nodes = snapshot.config.num_nodes
     if not snapshot.crosses_nodes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -75,13 +76,13 @@ def failure_lines(snapshot: RunSnapshot, excerpt: Excerpt | None, glyphs: Glyphs
     failure = snapshot.failure
     if failure is None:
         return []
-    who = "the job" if failure.rank is None else f"rank {failure.rank}"
+    who = "the job failed" if failure.rank is None else f"rank {failure.rank} failed first"
     cause = sanitised(failure.cause)
     ends = [failure.signal] if failure.signal else []
     if failure.exitcode is not None:
         ends.append(f"exit code {failure.exitcode}")
     how = ", ".join(end for end in ends if end not in cause)
-    out = [f"{glyphs.failed} {who} failed first: {cause}" + (f" ({how})" if how else "")]
+    out = [f"{glyphs.failed} {who}: {cause}" + (f" ({how})" if how else "")]
     if excerpt is not None:
         out.append(f"  {sanitised(excerpt.file)}:")
         out += [f"  {glyphs.bar} {sanitised(line)}" for line in excerpt.lines]
@@ -95,9 +96,22 @@ def outcome_line(snapshot: RunSnapshot) -> str:
     rounds = max((s.rounds for s in (snapshot.dispatch, snapshot.combine) if s), default=0)
     running = snapshot.state in ("starting", "running", "stopping")
     state = f"still {snapshot.state}" if running else snapshot.state
-    code = f" with exit code {snapshot.exitcode}" if snapshot.exitcode else ""
-    ranks = len(snapshot.ranks)
-    return f"{state}{code} after {duration(snapshot.elapsed_s)}: {ranks} ranks, {rounds} rounds counted"
+    code = snapshot.exitcode or 0
+    how = f" by {signal_name(-code)}" if code < 0 else f" with exit code {code}" if code else ""
+    counted = f"{_counted(len(snapshot.ranks), 'rank')}, {_counted(rounds, 'round')} counted"
+    return f"{state}{how} after {duration(snapshot.elapsed_s)}: {counted}"
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; some signals have a number alone."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def drop_lines(snapshot: RunSnapshot) -> list[str]:

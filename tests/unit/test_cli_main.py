@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -42,6 +43,20 @@ def test_every_command_can_be_imported_and_has_its_help() -> None:
         result = CliRunner().invoke(cli, [name, "--help"])
         assert result.exit_code == 0, result.output
         assert result.output.startswith("Usage:")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "--headless", "--", "true"], ["watch", "--once"], ["replay", "a/b"]]
+)
+def test_a_folder_that_is_gone_is_told(tmp_path: Path, arguments: list[str]) -> None:
+    gone = tmp_path / "gone"
+    code = (
+        f"import os; os.mkdir({str(gone)!r}); os.chdir({str(gone)!r}); os.rmdir({str(gone)!r})\n"
+        f"from morimon.cli.main import cli; cli({arguments!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "morimon: The folder that this was started in is gone; change to another one.\n"
 
 
 def test_help_imports_nothing_slow() -> None:

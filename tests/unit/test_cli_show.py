@@ -204,6 +204,19 @@ def test_a_number_that_is_a_process_and_begins_a_run_id(runs_dir: Path, tmp_path
     lock.release()
 
 
+@pytest.mark.parametrize("name", ["replay", "attach"])
+def test_a_reader_that_leaves_is_no_failure(runs_dir: Path, name: str) -> None:
+    record(runs_dir, "4f2a", Plan(rounds=5, run_id="4f2a", killed=(1, 3)))
+    with subprocess.Popen(
+        [sys.executable, "-m", "morimon", name, "4f2a", "--json"], stdout=-1, stderr=-1
+    ) as run:
+        assert run.stdout
+        assert run.stderr
+        run.stdout.close()
+        assert b"Traceback" not in run.stderr.read()
+    assert run.returncode == 0
+
+
 def test_list_and_prune(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("morimon.hub.foreign.foreign_jobs", list)
     assert "no runs" in call("runs").stderr

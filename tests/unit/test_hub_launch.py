@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from morimon.hub.launch import LaunchError, LaunchSpec, agent_command, infer_kind, start
-from morimon.runs.folder import RunFolder
+from morimon.runs.folder import JobKind, RunFolder
 
 FOLDER = RunFolder(Path("/runs/abcdef"))
 TORCHRUN = ("-m", "torch.distributed.run")
@@ -68,6 +70,30 @@ class TestCommandLine:
 
     def test_of_a_whole_command_is_left_alone(self) -> None:
         assert command("command", argv=("mpirun", "-n", "4", "x")) == ("mpirun", "-n", "4", "x")
+
+
+@pytest.mark.parametrize(("kind", "safe"), [("builtin", "1"), ("script", None), ("command", None)])
+def test_what_lies_in_the_users_folder_is_no_part_of_the_built_in_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: JobKind, safe: str | None
+) -> None:
+    envs: list[Mapping[str, str]] = []
+    monkeypatch.setattr("morimon.hub.launch.begin", lambda folder, launch, env: envs.append(env))
+    nproc = None if kind == "command" else 1
+    argv = () if kind == "builtin" else (__file__,) if kind == "script" else ("true",)
+    spec = LaunchSpec(kind=kind, argv=argv, nproc=nproc, python=sys.executable, env={"PATH": os.defpath})
+    start(spec, tmp_path)
+    assert [env.get("PYTHONSAFEPATH") for env in envs] == [safe]
+
+
+def test_a_full_disk_is_told_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(folder: RunFolder, env: Mapping[str, str]) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("morimon.hub.launch.start_hub", full)
+    with pytest.raises(LaunchError, match=r"in .* \(No space left on device\); set MORIMON_RUNS_DIR") as told:
+        start(LaunchSpec(kind="command", argv=("true",)), tmp_path)
+    assert str(tmp_path) in str(told.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

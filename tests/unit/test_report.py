@@ -210,6 +210,73 @@ def test_the_ranks_own_error_lines_are_shown(tmp_path: Path) -> None:
     assert "\x1b" not in out
 
 
+def test_the_traceback_stands_above_its_error(tmp_path: Path) -> None:
+    frames = [f'  File "deep.py", line {n}, in f' for n in range(30)]
+    record = Record()
+    record.print(1, 0, "step 1", "stderr")
+    for line in ("Traceback (most recent call last):", *frames):
+        record.print(2, 0, f"[rank0]: {line}", "stderr")
+    begin = record.print(3, 0, "[rank0]: ValueError: no", "stderr")
+    for n in range(30):
+        record.print(4, 0, f"after {n}", "stderr")
+    name = next(n for n in record.files if n.endswith("stderr.log"))
+    failure = Failure(rank=0, cause="ValueError: no", file=name, offset=begin)
+    record.events.append(RunEnded(t_ns=5, outcome="failed", exitcode=1, failure=failure))
+    out, _ = text_of(record, record.write(tmp_path))
+    shown = [line.strip(" │") for line in out.splitlines() if "│" in line]
+    assert shown[:12] == [f"[rank0]: {line}" for line in frames[-12:]]
+    assert shown[12] == "[rank0]: ValueError: no"
+    assert shown[13:] == [*(f"after {n}" for n in range(7)), "…"]
+
+
+def test_what_comes_before_an_error_without_a_traceback_is_not_its_own(tmp_path: Path) -> None:
+    record = Record()
+    record.print(1, 0, "step 1", "stderr")
+    record.print(1, 0, "  indented", "stderr")
+    begin = record.print(3, 0, "ValueError: no", "stderr")
+    name = next(n for n in record.files if n.endswith("stderr.log"))
+    failure = Failure(rank=0, cause="ValueError: no", file=name, offset=begin)
+    record.events.append(RunEnded(t_ns=5, outcome="failed", exitcode=1, failure=failure))
+    out, _ = text_of(record, record.write(tmp_path))
+    assert "│ ValueError: no" in out
+    assert "indented" not in out
+
+
+@pytest.mark.parametrize(
+    ("end", "line"),
+    [
+        (RunEnded(t_ns=9, outcome="failed", exitcode=3), "failed with exit code 3 after 0:"),
+        (RunEnded(t_ns=9, outcome="failed", exitcode=-11), "failed by SIGSEGV after 0:"),
+        (RunEnded(t_ns=9, outcome="stopped", exitcode=-15), "stopped by SIGTERM after 0:"),
+        (RunEnded(t_ns=9, outcome="finished", exitcode=0), "finished after 0:"),
+    ],
+)
+def test_the_end_in_words(end: RunEnded, line: str) -> None:
+    record = make_record(Plan(ranks=1, rounds=1))
+    record.events[-1] = end
+    out, _ = text_of(record)
+    assert f"\n{line}" in out
+    assert ": 1 rank, 1 round counted\n" in out
+    assert "is late" not in out, "of one rank"
+
+
+def test_a_job_that_failed_as_a_whole_has_no_first_rank() -> None:
+    end = RunEnded(t_ns=9, outcome="failed", failure=Failure(rank=None, cause="no"))
+    record = make_record(Plan(ranks=2, rounds=1))
+    record.events[-1] = end
+    assert "✗ the job failed: no\n" in text_of(record)[0]
+
+
+def test_first_figures_have_a_line_though_the_job_tells_no_progress() -> None:
+    record = make_record(Plan(ranks=2, rounds=4))
+    record.events = [event for event in record.events if not isinstance(event, Progress)]
+    out, _ = text_of(record)
+    lines = [line for line in out.splitlines() if line.startswith(" 0:")]
+    assert len(lines) == 1
+    assert json_of(record.events)[1]["type"] == "progress"
+    assert json_of(record.events)[1]["dispatch_us"] is not None
+
+
 def test_a_record_cannot_point_outside_its_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret\n")
     folder = tmp_path / "run"

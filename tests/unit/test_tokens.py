@@ -360,6 +360,13 @@ def test_a_run_says_by_itself_what_it_is_checked_against(tmp_path: Path) -> None
     assert other["config"]["num_tokens"] == 32, "the command line has the last word"
 
 
+def test_a_stress_run_is_refused(tmp_path: Path) -> None:
+    folder = recorded_run(tmp_path / "run", JobConfig(cmd="stress", num_tokens=64), [(0, 1, 1)])
+    refused = run("--check", str(folder))
+    assert refused.exit_code == 2
+    assert "a stress run sends another number of tokens in every round" in refused.stderr
+
+
 def test_words_of_a_job_that_are_not_ours_are_left_aside(tmp_path: Path) -> None:
     job = JobConfig(kernel_type="InterNodeV1", dtype="float8_e4m3fnuz", routing="their own", topk=8)
     folder = recorded_run(tmp_path / "run", job, [(0, 1, 1)])
