@@ -12,11 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.widgets import Static
 
 from morimon.draw.glyphs import ASCII, Glyphs
+from morimon.draw.text import sanitised
 from morimon.store.snapshot import RunSnapshot
 from morimon.tui.bindings import bindings_of
 from morimon.tui.keys import Key, keys_of
@@ -114,6 +116,11 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
 
     # Life.
 
+    def compose(self) -> ComposeResult:
+        """A line to look at while the first screen is being imported: that of a watched folder needs numpy."""
+        if self._mode == "watch":
+            yield Static(f" watching {sanitised(str(self.folder))}", markup=False)
+
     async def on_mount(self) -> None:
         """Take the theme, the signals and the first screen."""
         self.set_class(self.glyphs.name == ASCII.name, "-ascii")
@@ -124,7 +131,10 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
             loop.add_signal_handler(number, self.exit, 128 + number)
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.source.poll(time.monotonic())
-        await self.switch_mode(self.options.start_screen)
+        if self._mode == "watch":
+            self.call_after_refresh(self.switch_mode, self.options.start_screen)
+        else:
+            await self.switch_mode(self.options.start_screen)
         self.set_interval(1 / self.options.refresh_hz, self.tick)
         self.call_later(self.tick)
         self.set_interval(THEME_CHECK_S, self._look_at_themes)
@@ -223,7 +233,8 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     async def action_next_screen(self, by: int) -> None:
         """Go to a neighbour of the screen in sight."""
         names = [screen.name for screen in self.screens]
-        await self.action_open_screen(names[(names.index(self.current_mode) + by) % len(names)])
+        if self.current_mode in names:
+            await self.action_open_screen(names[(names.index(self.current_mode) + by) % len(names)])
 
     async def open_log(self, rank: int | None) -> None:
         """Show the log of one rank."""
