@@ -19,7 +19,7 @@ from morimon.draw.units import percent
 from morimon.model.events import Phase
 from morimon.store.snapshot import RunSnapshot
 from morimon.views.bandwidth_bars import Scale
-from morimon.views.bandwidth_chart import PHASES, BandwidthState, Chart, chart, settled_state
+from morimon.views.bandwidth_chart import PHASES, BandwidthState, Chart, settled_state
 from morimon.views.bandwidth_figures import LABELS, NAMES, Figure, Job, figures_of, seen_of
 from morimon.views.bandwidth_words import detail, notes, value_text, worst
 from morimon.views.line_rates import UNKNOWN_RATES, LineRates, Link
@@ -38,7 +38,7 @@ def build(
     """The page of a settled state; without one, all links and phases, one after the other, for paper."""
     if state is None:
         return _on_paper(snapshot, frame, rates)
-    shown = chart(snapshot, state, rates, both_phases=frame.is_wide)
+    shown = state.chart(both_phases=frame.is_wide)
     rows = BandwidthRows(shown, state.axis or Axis(0.0, 1.0, 1.0), frame)
     cursor = shown.row_of(state.rank, state.name) if shown.blocks else None
     head = [_title(snapshot, shown, state, frame), *notes(snapshot, shown, frame)]
@@ -54,8 +54,8 @@ def _on_paper(snapshot: RunSnapshot, frame: Frame, rates: LineRates) -> Page:
     for link in ("rdma", "xgmi") if snapshot.crosses_nodes else ("xgmi",):
         for phase in PHASES[:1] if frame.is_wide else PHASES:
             state = settled_state(snapshot, BandwidthState(phase, link), rates, 0.0)
-            page = build(snapshot, frame, state, rates)
-            shown = chart(snapshot, state, rates, both_phases=frame.is_wide)
+            page = build(snapshot, frame, state)
+            shown = state.chart(both_phases=frame.is_wide)
             reasons = [text for text in (worst(shown, name) for name in shown.names) if text]
             lines += [*([()] if lines else []), *page.head, *body_lines(page.body)]
             lines += [

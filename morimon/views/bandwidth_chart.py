@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from morimon.draw.axis import Axis, settled
+from morimon.draw.axis import RESCALE_S, Axis, settled
 from morimon.model.events import Phase
 from morimon.store.snapshot import RunSnapshot
 from morimon.views.bandwidth_figures import NAMES, Figure, Job, figures_of, mean_of
@@ -18,7 +18,7 @@ MEAN = -1
 
 @dataclass(frozen=True, slots=True)
 class BandwidthState:
-    """What the person at the screen chose, and the axis that must not jump."""
+    """What the person at the screen chose; settled, also the figures of both phases and the axis that must not jump."""
 
     phase: Phase = "dispatch"
     link: Link | None = None
@@ -27,8 +27,19 @@ class BandwidthState:
     name: str = ""
     """The figure under the cursor; empty: the first one."""
     filter: RankFilter = EVERY_RANK
+    both: Chart | None = None
     axis: Axis | None = None
     axis_of: Link | None = None
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether the axis may change again."""
+        return self.axis is not None and now_s - self.axis.set_s >= RESCALE_S
+
+    def chart(self, *, both_phases: bool) -> Chart:
+        """The figures of a settled state: of both phases, or of the chosen one."""
+        if self.both is None:
+            raise ValueError("only settled_state makes figures")
+        return self.both if both_phases else self.both.only(self.phase)
 
     def link_on(self, snapshot: RunSnapshot) -> Link:
         """The link that is shown."""
@@ -52,6 +63,12 @@ class Chart:
     blocks: tuple[Block, ...]
     names: tuple[str, ...]
     line_gbps: float | None
+
+    def only(self, phase: Phase) -> Chart:
+        """The same of one phase."""
+        at = self.phases.index(phase)
+        blocks = tuple(Block(block.rank, (block.phases[at],)) for block in self.blocks)
+        return Chart(self.link, (phase,), blocks, _names(blocks, self.link), self.line_gbps)
 
     @property
     def known(self) -> list[Figure]:
@@ -80,35 +97,44 @@ class Chart:
         return self.blocks[block].rank, self.names[name]
 
 
-def chart(
-    snapshot: RunSnapshot, state: BandwidthState, rates: LineRates, *, both_phases: bool = False
-) -> Chart:
-    """The figures of the chosen ranks; nothing at all for RDMA on one node."""
+def chart(snapshot: RunSnapshot, state: BandwidthState, rates: LineRates) -> Chart:
+    """The figures of the chosen ranks in both phases; nothing at all for RDMA on one node."""
     link = state.link_on(snapshot)
-    phases = PHASES if both_phases else (state.phase,)
     job = Job.of(snapshot.config)
     ranks = [rank for rank in snapshot.ranks if state.filter.keeps(rank)]
     if link == "rdma" and not snapshot.crosses_nodes:
         ranks = []
     told = [
-        Block(rank.rank, tuple(figures_of(rank, phase, link, job, rates) for phase in phases))
+        Block(rank.rank, tuple(figures_of(rank, phase, link, job, rates) for phase in PHASES))
         for rank in ranks
     ]
     if not told:
-        return Chart(link, phases, (), NAMES[link], rates.of(link))
+        return Chart(link, PHASES, (), NAMES[link], rates.of(link))
     columns = zip(*(block.phases for block in told), strict=True)
     mean = Block(MEAN, tuple(mean_of(ranks, column, link, job, rates) for column in columns))
-    known = {figure.name for figures in mean.phases for figure in figures if figure.gbps is not None}
-    names = tuple(name for name in NAMES[link] if name in known) or NAMES[link]
-    return Chart(link, phases, (mean, *told), names, rates.of(link))
+    blocks = (mean, *told)
+    return Chart(link, PHASES, blocks, _names(blocks, link), rates.of(link))
+
+
+def _names(blocks: tuple[Block, ...], link: Link) -> tuple[str, ...]:
+    """The figures that their mean, the first block, knows; all where it knows none.
+
+    Claims that are 0 for every rank tell nothing: the job cut them off.
+    """
+    mean = [figure for figures in blocks[0].phases for figure in figures] if blocks else []
+    known = {one.name for one in mean if one.gbps is not None and (one.gbps > 0 or one.name != "claimed")}
+    return tuple(name for name in NAMES[link] if name in known) or NAMES[link]
 
 
 def settled_state(
     snapshot: RunSnapshot, state: BandwidthState, rates: LineRates, now_s: float
 ) -> BandwidthState:
-    """The same choices with an axis that holds both phases' figures and the line rate; it stands still for a second."""
-    shown = chart(snapshot, state, rates, both_phases=True)
+    """The same choices with both phases' figures, and an axis that holds them and the line rate.
+
+    The axis stands still for a second.
+    """
+    shown = chart(snapshot, state, rates)
     most = max((figure.gbps or 0.0 for figure in shown.known), default=0.0)
     top = max(most, shown.line_gbps or 0.0) or 1.0
     before = state.axis if state.axis_of == shown.link else None
-    return replace(state, axis=settled(before, 0.0, top, now_s), axis_of=shown.link)
+    return replace(state, both=shown, axis=settled(before, 0.0, top, now_s), axis_of=shown.link)

@@ -60,11 +60,12 @@ def _unknown(snapshot: RunSnapshot, shown: Chart) -> str:
         return "; ".join([*sentences, "no bandwidth told yet"])
     job = Job.of(snapshot.config)
     unknown = (name for name in NAMES[shown.link] if name not in shown.names)
-    sentences += [f"{name}: {_why_unknown(name, job)}" for name in unknown]
     ranks = [figures for block in shown.blocks if block.rank >= 0 for figures in block.phases]
     claims = [claim.gbps for claim, *_ in ranks if claim.gbps is not None]
+    sentences += [f"{name}: {_why_unknown(name, job)}" for name in unknown if name != "claimed" or not claims]
     if claims and all(claim.is_integer() for claim in claims):
-        sentences.append("claimed: printed as whole numbers, cut off")
+        all_0 = "" if any(claims) else ", all of them to 0"
+        sentences.append(f"claimed: printed as whole numbers, cut off{all_0}")
     if "physical" in shown.names:
         nodes = job.num_nodes or 0
         sentences.append(f"physical = algo × {nodes - 1}/{nodes}")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from morimon.draw.axis import RESCALE_S, Axis
 from morimon.draw.glyphs import ASCII
 from morimon.model.events import RecordEvent
 from morimon.tui.options import Options
@@ -98,6 +101,24 @@ async def test_bandwidth_filters_ranks_and_says_what_it_cannot_read() -> None:
         await pilot.press("escape")
         assert len(bandwidth(app).view.page.body) == 17 * 3
         assert bandwidth(app).set_filter("speed>3") is not None
+
+
+async def test_the_axis_follows_figures_that_came_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("morimon.tui.screens.bandwidth.time", SimpleNamespace(monotonic=lambda: now_s))
+    async with viewer(FedSource(events_of()), (120, 40), options=options()) as (app, pilot):
+        await pilot.press("3")
+        screen = bandwidth(app)
+        settled, wide = screen.state.axis, Axis(0.0, 8000.0, 2000.0, set_s=now_s)
+        assert settled is not None
+        screen.state = replace(screen.state, axis=wide)
+        now_s += RESCALE_S / 2
+        app.tick()
+        assert screen.state.axis == wide
+        now_s += RESCALE_S / 2
+        app.tick()
+        assert screen.state.axis is not None
+        assert screen.state.axis.high == settled.high
 
 
 async def test_the_cursor_walks_over_the_matrix_and_across_nodes() -> None:

@@ -91,9 +91,7 @@ def whole(
     frame = Frame(*size, glyphs)
     top = state_lines(snapshot, Viewing(), frame)
     room = size[1] - len(top)
-    page = build(
-        snapshot, replace(frame, height=room), settled_state(snapshot, BandwidthState(), rates, 0.0), rates
-    )
+    page = build(snapshot, replace(frame, height=room), settled_state(snapshot, BandwidthState(), rates, 0.0))
     rows = range(min(len(page.body), room - len(page.head) - len(page.foot)))
     return snapshot_lines(size, [*top, *page.head, *(page.body.line(i) for i in rows), *page.foot])
 
@@ -293,6 +291,17 @@ def replace_gbps(event: RecordEvent, gbps: float) -> RecordEvent:
     return msgspec.structs.replace(event, rdma_algo_gbps=gbps)
 
 
+def test_claims_that_are_all_cut_off_to_0_take_no_rows() -> None:
+    told = make_record(Plan(ranks=16, nodes=2, rounds=37, ends=False, tokens=4096, hidden=7168)).events
+    cut_off = stored([*told, *(replace_gbps(event, 0.0) for event in printed())])
+    shown = chart(cut_off, BandwidthState(), UNKNOWN_RATES)
+    assert "claimed" not in shown.names
+    assert "algo" in shown.names
+    text = "\n".join(plain(line) for line in whole(cut_off, (120, 40), UNKNOWN_RATES))
+    assert "claimed: printed as whole numbers, cut off, all of them to 0" in text
+    assert "the job printed none" not in text
+
+
 def test_the_mean_comes_first_and_says_the_sum() -> None:
     shown = chart(TWO_NODES, BandwidthState(), UNKNOWN_RATES)
     assert [block.rank for block in shown.blocks] == [MEAN, *range(16)]
@@ -319,6 +328,15 @@ def test_the_detail_says_how_the_figure_comes_about() -> None:
     detail = plain(page.foot[1])
     assert detail.startswith(" rank 3 · dispatch · wire: ")
     assert f"= {rows} rows × 14372 B (v1) in {rank.dispatch.latency_us:.1f} µs" in detail
+
+
+def test_one_phase_is_part_of_both() -> None:
+    both = chart(TWO_NODES, BandwidthState(), UNKNOWN_RATES)
+    for at, phase in enumerate(both.phases):
+        one = both.only(phase)
+        assert one.phases == (phase,)
+        assert [block.rank for block in one.blocks] == [block.rank for block in both.blocks]
+        assert [block.phases[0] for block in one.blocks] == [block.phases[at] for block in both.blocks]
 
 
 def test_the_axis_stands_still_for_a_second() -> None:

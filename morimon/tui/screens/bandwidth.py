@@ -9,8 +9,8 @@ from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.base import DataScreen
-from morimon.views.bandwidth import build, sheet
-from morimon.views.bandwidth_chart import PHASES, BandwidthState, Chart, chart, settled_state
+from morimon.views.bandwidth import BandwidthRows, build, sheet
+from morimon.views.bandwidth_chart import PHASES, BandwidthState, settled_state
 from morimon.views.rank_filter import FilterError, parse_filter
 
 
@@ -29,20 +29,21 @@ class BandwidthScreen(DataScreen):
         """The view's page, with an axis that stands still."""
         snapshot, rates = self.owner.snapshot, self.owner.options.line_rates
         self.state = settled_state(snapshot, self.state, rates, time.monotonic())
-        return build(snapshot, frame, self.state, rates)
+        return build(snapshot, frame, self.state)
+
+    def version(self) -> object:
+        """An axis that was held still follows the figures when it may, also where these have come to rest."""
+        return (super().version(), self.state.is_due(time.monotonic()))
 
     def sheet(self) -> Sheet:
         """Both links and phases of the visible ranks."""
         return sheet(self.owner.snapshot, self.state, self.owner.options.line_rates)
 
-    def chart(self) -> Chart:
-        """What is shown now."""
-        return chart(self.owner.snapshot, self.state, self.owner.options.line_rates)
-
     def move_cursor(self, row: int) -> None:
         """Choose the figure of a row."""
-        rank, name = self.chart().at(row)
-        self._choose(replace(self.state, rank=rank, name=name))
+        if isinstance(body := self.view.page.body, BandwidthRows):
+            rank, name = body.chart.at(row)
+            self._choose(replace(self.state, rank=rank, name=name))
 
     def filter_text(self) -> str:
         """The filter as it was typed."""
@@ -67,7 +68,8 @@ class BandwidthScreen(DataScreen):
 
     def action_rank(self, by: int) -> None:
         """The same figure of a neighbouring rank; before the first one the mean."""
-        ranks = [block.rank for block in self.chart().blocks]
+        body = self.view.page.body
+        ranks = [block.rank for block in body.chart.blocks] if isinstance(body, BandwidthRows) else []
         if ranks:
             at = ranks.index(self.state.rank) if self.state.rank in ranks else 0
             self._choose(replace(self.state, rank=ranks[min(max(at + by, 0), len(ranks) - 1)]))
