@@ -8,10 +8,13 @@ microseconds.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from morimon.logs.dialect import Rule
 
+_LINE_END = re.compile(rb"\n")
+_COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 _CODES = re.compile(rb"[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]")
 
 
@@ -29,8 +32,15 @@ class Sieve:
     def sift(self, data: bytes) -> dict[int, list[Rule] | None]:
         """Where, in whole lines of a file, the lines begin that are worth a look, in order, and the rules that may match.
 
-        None for the rules of a line with control codes: its visible text decides (`rules_for`).
+        None for the rules of a line with control codes other than colours: its visible text decides (`rules_for`).
         """
+        if b"\x1b[" not in data:
+            return self._sift(data)
+        plain = _COLOURS.sub(b"", data)  # which holds no line end
+        begins, plain_begins = _line_begins(data), _line_begins(plain)
+        return {begins[bisect_left(plain_begins, begin)]: rules for begin, rules in self._sift(plain).items()}
+
+    def _sift(self, data: bytes) -> dict[int, list[Rule] | None]:
         orders_of: dict[int, set[int]] = {}
         for literal, orders in self._literals:
             found = data.find(literal)
@@ -53,3 +63,7 @@ class Sieve:
 
     def _in_order(self, orders: set[int]) -> list[Rule]:
         return [self._rules[order] for order in sorted(orders)]
+
+
+def _line_begins(data: bytes) -> list[int]:
+    return [0, *(end.end() for end in _LINE_END.finditer(data))]

@@ -181,6 +181,10 @@ class StreamParser:
         if rules is None:
             rules = _SIEVE.rules_for(text)
         reading = Reading()
+        if not rules and not self._in_traceback:
+            ranks = (source.rank for source, _ in self._parts(text))
+            reading.rank = next((rank for rank in ranks if rank is not None), None)
+            return reading
         for source, part in self._parts(text):
             source.t_ns = t_ns
             one = Reading()

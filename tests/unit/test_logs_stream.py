@@ -92,6 +92,22 @@ def test_lines_of_a_traceback_count_though_they_look_plain() -> None:
     assert root_of(text).cause == "keep.Out"
 
 
+def test_colours_leave_every_line_where_it_is() -> None:
+    lines = [
+        b"\x1b[2mplain\x1b[0m",
+        b"\x1b[1mrank 3\x1b[0m recv \x1b[36m7\x1b[0m tokens",
+        b"\x1b[0m",
+        b"",
+        b"ERROR x",
+    ]
+    data = b"\n".join(lines) + b"\n"
+    events = parse(data)
+    assert [(e.rank, e.recv_tokens) for e in only(Tokens, events)] == [(3, 7)]
+    assert lines_of(events) == [(None, "info", 1), (3, "info", 1), (None, "info", 2), (None, "error", 1)]
+    last = only(LogLines, events)[-1]
+    assert data[last.offset :] == b"ERROR x\n"
+
+
 def test_a_literal_is_found_through_colours() -> None:
     assert lines_of(parse(b"plain\n\x1b[31mERR\x1b[0mOR\nplain\n")) == [
         (None, "info", 1),
