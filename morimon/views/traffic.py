@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,12 +14,11 @@ from morimon.draw.line import Line, Run, merged, width_of
 from morimon.draw.page import Frame, Page, fitted
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.units import number, tokens
-from morimon.ep.imbalance import Imbalance, imbalance
+from morimon.ep.imbalance import imbalance
 from morimon.store.snapshot import RunSnapshot
 from morimon.views.traffic_grid import Grid, grid_of
-from morimon.views.traffic_matrix import Floats, Matrix, matrix_of
-
-_HOTTEST = 4
+from morimon.views.traffic_load import bars, evenness, loads
+from morimon.views.traffic_matrix import Matrix, matrix_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +93,20 @@ def build(snapshot: RunSnapshot, frame: Frame, state: TrafficState | None = None
     grid = grid_of(matrix, frame.width, cursor[1], frame.glyphs, exact=state.exact)
     rows = rows_of(grid, cursor)
     head = [_title(grid, frame), *_notes(snapshot, grid, frame), grid.heading(rows.cursor)]
-    below = [
-        fitted(line, frame.width) for line in (grid.sums(), grid.experts(), *_loads(matrix, frame)) if line
-    ]
-    foot = [_cell(grid, rows.cursor, frame)]
-    if frame.height is None or len(head) + len(rows) + len(below) + len(foot) <= frame.height:
-        rows = replace(rows, below=tuple(below))
-    else:
-        foot = [*below, *foot]
-    return Page(
-        tuple(fitted(line, frame.width) for line in head),
-        rows,
-        tuple(foot),
-        rows.entries.index(rows.cursor[0]),
-    )
+    under = [line for line in (grid.sums(), grid.experts(frame.width)) if line]
+    cell, words, more = _cell(grid, rows.cursor, frame), loads(matrix, frame), bars(matrix, frame)
+    below = [*under, cell, *words]
+    foot = [*under, *words, cell]
+    room = len(below) if frame.height is None else frame.height - len(head) - len(rows)
+    if len(below) <= room:
+        has_room_for_more = frame.height is None or len(below) + len(more) <= room
+        rows = replace(rows, below=_fitted([*below, *more] if has_room_for_more else below, frame))
+        foot = []
+    return Page(_fitted(head, frame), rows, _fitted(foot, frame), rows.entries.index(rows.cursor[0]))
+
+
+def _fitted(lines: Sequence[Line], frame: Frame) -> tuple[Line, ...]:
+    return tuple(fitted(line, frame.width) for line in lines)
 
 
 def _title(grid: Grid, frame: Frame) -> Line:
@@ -188,59 +188,6 @@ def _ranks(part: slice, matrix: Matrix) -> str:
     return f"rank {part.start}" if part.start == last else f"ranks {part.start}-{last}"
 
 
-def _loads(matrix: Matrix, frame: Frame) -> list[Line]:
-    """How evenly experts and ranks are loaded, and who carries most."""
-    glyphs = frame.glyphs
-    lines: list[Line] = []
-    by_rank = matrix.experts_of_ranks
-    if matrix.experts is not None:
-        per_rank = by_rank.shape[1] if by_rank is not None else None
-        hottest = [
-            f"{expert} (rank {expert // per_rank}) {load}" if per_rank else f"{expert} {load}"
-            for expert, load in _most(matrix.experts, frame)
-        ]
-        lines.append(_load_line(f"{len(matrix.experts)} experts", matrix.experts, "hottest", hottest, frame))
-    else:
-        lines.append((Run(" the load of experts is not told", "dim"),))
-    if by_rank is not None:
-        loads = by_rank.sum(axis=1)
-        carrying = [f"rank {rank} {load}" for rank, load in _most(loads, frame)]
-        lines.append(_load_line("rows of ranks", loads, "carried by", carrying, frame))
-    elif matrix.senders == matrix.world_size:
-        loads = matrix.received
-        carrying = [f"rank {rank} {load}" for rank, load in _most(loads, frame)]
-        lines.append(_load_line("recv tokens", loads, "carried by", carrying, frame))
-    rule = Run(glyphs.rule * frame.width, "border")
-    return [(rule,), *lines]
-
-
-def _load_line(what: str, loads: Floats, word: str, most: list[str], frame: Frame) -> Line:
-    uneven = imbalance(loads)
-    glyphs = frame.glyphs
-    figures = f" {what:<13} {_evenness(uneven)} {glyphs.dot} {word} "
-    while len(most) > 1 and len(figures) + len(", ".join(most)) > frame.width:
-        most = most[:-1]
-    return merged([Run(figures, "text"), Run(", ".join(most), "title")])
-
-
-def _evenness(uneven: Imbalance) -> str:
-    return f"max/mean {uneven.max_over_mean:.2f}  Jain {uneven.jain:.3f}"
-
-
-def _most(loads: Floats, frame: Frame) -> list[tuple[int, str]]:
-    """The largest loads: whose, and how many times the mean."""
-    mean = float(loads.mean())
-    order = np.argsort(-loads, kind="stable")[:_HOTTEST]
-    times = frame.glyphs.times
-    return [
-        (
-            int(at),
-            f"{number(float(loads[at]), 0, frame.glyphs)} = {loads[at] / mean if mean else 1:.2f}{times}",
-        )
-        for at in order
-    ]
-
-
 def _nothing(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
     """What stands in place of a matrix that nobody told."""
     lines = [" no rank has told where its tokens go: the built-in job does, others by the probe's traffic()"]
@@ -249,7 +196,7 @@ def _nothing(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
         loads = np.array([count for _, count in told], dtype=np.float64)
         rank, most = max(told, key=lambda one: one[1])
         lines.append(
-            f" tokens received, {len(told)} ranks: {_evenness(imbalance(loads))}, "
+            f" tokens received, {len(told)} ranks: {evenness(imbalance(loads))}, "
             f"most by rank {rank}: {tokens(most, frame.glyphs)}"
         )
     return tuple(fitted((Run(line, "dim"),), frame.width) for line in lines)

@@ -9,7 +9,7 @@ import numpy as np
 
 from morimon.draw.charts import HEAT_STEPS, heat, heat_step
 from morimon.draw.glyphs import Glyphs
-from morimon.draw.line import Line, Role, Run, merged
+from morimon.draw.line import Line, Role, Run, merged, width_of
 from morimon.draw.units import number
 from morimon.views.traffic_matrix import Floats, Matrix, blocks, cell_sizes
 
@@ -113,8 +113,11 @@ class Grid:
             runs.append(heat(value, low, high, self._text(value, heat_step(value, low, high))))
         return merged([*runs, Run(f"{_count(float(received.sum()), self.glyphs):>{_SUM}}", "title")])
 
-    def experts(self) -> Line:
-        """The experts of every receiver under its column: a character for each, or for the hottest of a few."""
+    def experts(self, width: int) -> Line:
+        """The experts of every receiver under its column: a character for each, or for the hottest of a few.
+
+        What the characters mean follows, where a line of this width has room for it.
+        """
         loads = self.matrix.experts_of_ranks
         if loads is None:
             return ()
@@ -130,15 +133,20 @@ class Grid:
             for part in parts:
                 value = float(part.max())
                 runs.append(heat(value, low, high, self._digit(value, heat_step(value, low, high))))
-        return merged(runs)
+        line = merged(runs)
+        scale = merged([Run("  rows "), *self._scale(low, high)])
+        return merged([*line, *scale]) if width_of(line) + width_of(scale) <= width else line
 
     def legend(self) -> Line:
         """The scale: its steps between the smallest and the largest value."""
+        return self._scale(self.low, self.high)
+
+    def _scale(self, low: float, high: float) -> Line:
         steps = [heat(step, 0, HEAT_STEPS, f"{step}") for step in range(HEAT_STEPS)]
         return (
-            Run(f"{_count(self.low, self.glyphs)} ", "text"),
+            Run(f"{_count(low, self.glyphs)} ", "text"),
             *steps,
-            Run(f" {_count(self.high, self.glyphs)}", "text"),
+            Run(f" {_count(high, self.glyphs)}", "text"),
         )
 
     @property
@@ -159,7 +167,15 @@ class Grid:
     def _text(self, value: float, step: int) -> str:
         if np.isnan(value):
             return f"{self.glyphs.missing:>{self.cell}}"
-        return f"{value:>{self.cell}.0f}" if self.has_numbers else f"{self._digit(value, step):>{self.cell}}"
+        text = self._digit(value, step)
+        if self.has_numbers:
+            text = _count(value, self.glyphs) if self._has_thousands else f"{value:.0f}"
+        return f"{text:>{self.cell}}"
+
+    @cached_property
+    def _has_thousands(self) -> bool:
+        """Whether the largest figure has room for its marks, so that all of them have."""
+        return len(_count(float(self.matrix.received.max()), self.glyphs)) < self.cell
 
     def _pointed(self, text: str) -> str:
         """The text with a pointer in the gap before it, so that the cursor shows without colour."""

@@ -151,11 +151,29 @@ def test_the_load_of_experts_and_who_carries_it() -> None:
     )
 
 
+def test_where_there_is_room_every_rank_has_a_bar() -> None:
+    counts, snapshot = routed(1, 8)
+    by_rank = counts.to_expert.reshape(8, 8)
+    loads = by_rank.sum(axis=1)
+    text = [plain(line) for line in build(snapshot, Frame(120, 38)).lines()]
+    bars = text[next(at for at, line in enumerate(text) if "hottest expert" in line) + 1 :]
+    assert len(bars) == 8
+    longest = max(range(8), key=lambda rank: bars[rank].count("█"))
+    assert loads[longest] == loads.max()
+    for rank, line in enumerate(bars):
+        hottest = int(by_rank[rank].argmax())
+        figures = line.replace(UNICODE.thousands, "").split()
+        assert figures[:2] == [str(rank), str(loads[rank])]
+        assert figures[3:5] == [f"{rank * 8 + hottest}:", str(by_rank[rank, hottest])]
+    assert not any("hottest expert" in plain(line) for line in build(snapshot, Frame(120, 20)).lines())
+
+
 def test_experts_stand_under_their_ranks() -> None:
     counts, snapshot = routed(1, 8)
     grid = grid_of(matrix_of(snapshot), 120, 0, UNICODE, exact=False)
-    digits = plain(grid.experts()).split()[1:]
-    assert len(digits) == 8
+    digits = plain(grid.experts(100)).split()[1:9]
+    most, least = counts.to_expert.max(), counts.to_expert.min()
+    assert plain(grid.experts(100)) + f"  rows {least} 01234567 {most}" == plain(grid.experts(120))
     by_rank = counts.to_expert.reshape(8, 8)
     order = np.argsort([digit.count("7") for digit in digits])
     assert by_rank[order[-1]].max() == counts.to_expert.max()
@@ -244,17 +262,22 @@ def test_counts_in_sight_follow_the_cursor() -> None:
 def test_the_cell_under_the_cursor_is_said_exactly() -> None:
     counts, snapshot = routed(2, 8)
     count = int(counts.to_rank[3, 12])
-    line = plain(build(snapshot, Frame(120), TrafficState(3, 12)).foot[-1])
+
+    def said(snapshot: RunSnapshot, frame: Frame, state: TrafficState) -> str:
+        lines = (plain(line) for line in build(snapshot, frame, state).lines())
+        return next(line for line in lines if line.startswith(" rank") and " to rank" in line)
+
+    line = said(snapshot, Frame(120), TrafficState(3, 12))
     share = 100 * count / counts.to_rank[3].sum()
     ratio = count / counts.to_rank.mean()
     assert (
         line
         == f" rank 3 to rank 12:  {count} tokens · {ratio:.2f} × the mean · {share:.1f} % of what it sends · other node"
     )
-    same = plain(build(snapshot, Frame(120), TrafficState(3, 4)).foot[-1])
+    same = said(snapshot, Frame(120), TrafficState(3, 4))
     assert same.endswith("same node")
     _, many = routed(32, 8)
-    block = plain(build(many, Frame(80, 20), TrafficState(9, 20)).foot[-1])
+    block = said(many, Frame(80, 20), TrafficState(9, 20))
     assert block.startswith(" ranks 8-15 to ranks 16-23:  ")
     assert " a pair" in block
 
