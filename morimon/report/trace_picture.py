@@ -215,6 +215,8 @@ class _Gantt:
             parts.append(f"in barriers {iteration.barrier_ns / 1000:.1f} µs")
         if iteration.outlier:
             parts.append("outlier")
+        if iteration.stale:
+            parts.append("stale: an earlier run's")
         if not iteration.whole:
             parts.append(f"PARTIAL: {safe(iteration.missing)}")
         return "   ".join(parts)

@@ -86,11 +86,11 @@ def _iterations(trace: Trace) -> Sheet:
         barrier = None if it.barrier_ns is None else it.barrier_ns / 1000
         overlap = None if it.overlap is None else round(it.overlap, 6)
         times = (it.start_ns / 1000, it.end_ns / 1000, it.duration_ns / 1000)
-        marks = (int(it.whole), it.missing, int(it.outlier))
+        marks = (int(it.whole), it.missing, int(it.outlier), int(it.stale))
         rows.append(
             [trace.path, trace.processes[it.process].rank, it.ordinal, *times, overlap, barrier, *marks]
         )
-    return Sheet([*columns, "whole", "missing", "outlier"], rows)
+    return Sheet([*columns, "whole", "missing", "outlier", "stale"], rows)
 
 
 def _threads(trace: Trace) -> Sheet:

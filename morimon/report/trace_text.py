@@ -102,7 +102,7 @@ def _iterations(trace: Trace, chosen: Sequence[Iteration], width: int) -> str:
         who = ("?" if rank is None else str(rank)) if several else ""
         line = (
             f"{who:>4} {iteration.ordinal:>5} {iteration.start_ns / 1000:>12.2f} {iteration.end_ns / 1000:>12.2f}"
-            f" {iteration.duration_ns / 1000:>10.2f} {overlap:>8} {barriers:>9}{' ◀ outlier' if iteration.outlier else ''}"
+            f" {iteration.duration_ns / 1000:>10.2f} {overlap:>8} {barriers:>9}{' ◀ outlier' if iteration.outlier else ' stale' if iteration.stale else ''}"
         )
         lines.append(line)
         if not iteration.whole:
@@ -213,7 +213,7 @@ def _threads(trace: Trace) -> str:
     order = sorted(range(len(table.thread)), key=lambda i: -float(table.ratio[i]))[:5]
     several = len(trace.processes) > 1
     lines = [
-        f"THREADS, the {len(order)} with most time against the median of their role (µs)",
+        f"THREADS, the {len(order)} with most time against those of their role and slots (µs)",
         f"  {'thread':<16} {'role':<4} {'calls':>6} {'total':>10} {'× median':>8} {'mean':>8} {'p99':>8} {'max':>8}",
     ]
     for i in order:

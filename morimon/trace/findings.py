@@ -110,7 +110,7 @@ def of_gaps(start_ns: Ints, end_ns: Ints, process: int) -> Iterator[Finding]:
     since, until = int(start_ns[at + 1]), int(end_ns.max())
     text = (
         f"nothing happens for {idle[at] / 1e9:.1f} s before {since / 1000:.2f} µs: {_n(at + 1, 'span')} before that "
-        "are stale, left in the profiler's buffer by an earlier run"
+        "are stale, left in the profiler's buffer by an earlier run, and are left out of statistics"
     )
     yield Finding(
         kind="stale_events",
@@ -164,13 +164,21 @@ def of_iterations(iterations: Sequence[Iteration], process: int) -> Iterator[Fin
 
 
 def of_slow_warps(
-    slow: Sequence[tuple[int, int, float]], threads: Threads, slots: Sequence[Slot]
+    slow: Sequence[tuple[int, int, float]],
+    threads: Threads,
+    slots: Sequence[Slot],
+    processes: Sequence[Process],
 ) -> Iterator[Finding]:
     """Warps that `stats.slow_warps` picked."""
     if slow:
-        what = _listed(
-            [f"{threads.name[t]} in {slots[s].name} ({times:.2f} × the median)" for t, s, times in slow]
-        )
+        several = len(processes) > 1
+
+        def name(thread: int) -> str:
+            process = processes[threads.process[thread]]
+            who = process.label if process.rank is None else f"rank {process.rank}"
+            return f"{who} {threads.name[thread]}" if several else threads.name[thread]
+
+        what = _listed([f"{name(t)} in {slots[s].name} ({times:.2f} × the median)" for t, s, times in slow])
         n = len({t for t, _, _ in slow})
         yield Finding(kind="outlier_warp", severity="note", text=f"{_n(n, 'warp')} slow: {what}", count=n)
 

@@ -106,14 +106,14 @@ class GroupFigures:
         return result
 
 
-def means(group: Ints, values: Ints) -> tuple[Ints, NDArray[np.float64]]:
-    """Groups that have any values, in order, and their means."""
+def means(group: Ints, values: Ints) -> tuple[Ints, NDArray[np.float64], Ints]:
+    """Groups that have any values, in order, their means, and how many values they have."""
     if int(group.max(initial=0)) >= 4 * group.size + 1024:
         figures = GroupFigures(group, values)
-        return figures.group, figures.mean
+        return figures.group, figures.mean, figures.calls
     calls = np.bincount(group)
     present = np.flatnonzero(calls)
-    return present, np.bincount(group, values)[present] / calls[present]
+    return present, np.bincount(group, values)[present] / calls[present], calls[present]
 
 
 def above_the_others(values: NDArray[Any]) -> NDArray[np.bool_]:

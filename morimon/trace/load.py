@@ -149,7 +149,7 @@ class _Analysis:
             clock=_clock(self.reading.metadata),
             metadata=_small(self.reading.metadata),
         )
-        self.found += findings.of_slow_warps(slow_warps(trace), self.threads, self.slots)
+        self.found += findings.of_slow_warps(slow_warps(trace), self.threads, self.slots, self.processes)
         return replace(trace, findings=tuple(self.found))
 
     def _one(self, p: int, label: str, rank: int | None, mine: Ints) -> None:
@@ -196,23 +196,24 @@ class _Analysis:
             return
         many = int(self.iteration.max()) + 1
         none = self.iteration < 0
-        key = per_span.astype(np.int64) * many + self.iteration
-        occurs = np.bincount(key[~none] if none.any() else key) > 0
+        kept = np.flatnonzero(~none) if none.any() else slice(None)
+        key = per_span[kept].astype(np.int64) * many + self.iteration[kept]
+        occurs = np.bincount(key) > 0
         present = np.flatnonzero(occurs)
-        row = (np.cumsum(occurs) - 1)[np.minimum(key, occurs.size - 1)]
+        row = np.full(per_span.size, NONE)
+        row[kept] = (np.cumsum(occurs) - 1)[key]
         process, number = np.divmod(present, many)
         for p in range(len(self.processes)):  # numbers without spans (a boundary in a gap) are closed up
             mine = process == p
             number[mine] = np.arange(mine.sum())
-        self.iteration[:] = np.where(none, NONE, number[row])
+        self.iteration[kept] = number[row[kept]]
         rows = present.size
-        kept = np.flatnonzero(~none)
         start, end = self.paired.start_ns[kept], self.paired.end_ns[kept]
         intervals = intervals_of(row[kept], self.slot[kept], start, end, self.slots)
         self.intervals = intervals
         start, end = hull(intervals, rows)
         missing = Rows(
-            np.where(none, NONE, row),
+            row,
             self.slot,
             self.thread,
             self.paired.start_ns,
@@ -227,9 +228,10 @@ class _Analysis:
             for last in np.flatnonzero(np.append(process[1:] != process[:-1], True)).tolist():
                 missing[last] = missing[last] or "the file ends within it"
         whole = np.array([not text for text in missing])
+        stale = self._stale(process, start)
         outlier = np.zeros(rows, bool)
         for p in range(len(self.processes)):
-            mine = np.flatnonzero((process == p) & whole)
+            mine = np.flatnonzero((process == p) & whole & ~stale)
             outlier[mine] = above_the_others((end - start)[mine])
         table = zip(
             process.tolist(),
@@ -239,6 +241,7 @@ class _Analysis:
             whole.tolist(),
             missing,
             outlier.tolist(),
+            stale.tolist(),
             overlap(intervals, self.slots, rows),
             in_barriers(intervals, self.slots, rows),
             strict=True,
@@ -251,10 +254,19 @@ class _Analysis:
             "whole",
             "missing",
             "outlier",
+            "stale",
             "overlap",
             "barrier_ns",
         )
         self.iterations += [Iteration(**dict(zip(keys, entry, strict=True))) for entry in table]
+
+    def _stale(self, process: Ints, start: Ints) -> NDArray[np.bool_]:
+        """Iterations that an earlier run left: those that begin before the gap that was found."""
+        result = np.zeros(process.size, bool)
+        for finding in self.found:
+            if finding.kind == "stale_events" and finding.window_ns:
+                result |= (process == finding.process) & (start < finding.window_ns[0])
+        return result
 
 
 def _processes(

@@ -232,7 +232,7 @@ def _ends(trace: Trace) -> dict[str, dict[int, int]]:
     if len(trace.processes) != 1:
         return {}
     rows = iteration_rows(trace)
-    whole = np.array([it.whole for it in trace.iterations] or [False])
+    whole = np.array([it.whole and not it.stale for it in trace.iterations] or [False])
     result = {}
     for code, slot in enumerate(trace.slots):
         if slot.canonical in NODE | PEERS | ALL:

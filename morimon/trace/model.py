@@ -148,7 +148,8 @@ class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     """One dispatch+combine of one process, from its first start to its last end.
 
     `number` counts from 0, here and in `Spans.iteration`; whatever is shown or written counts from 1 (`ordinal`).
-    `missing` says what a partial one lacks ("" when `whole`). overlap: time with an inter and an intra span open ÷ time
+    `missing` says what a partial one lacks ("" when `whole`); a `stale` one was left in the profiler's buffer by an
+    earlier run, and statistics of the whole file leave it out. overlap: time with an inter and an intra span open ÷ time
     with either, None without inter spans. barrier_ns: the last dispatch_sync fragment + ep_combine_sync_barrier, or
     combine_barrier, or the recv_transfers; None where the family has none.
     """
@@ -160,6 +161,7 @@ class Iteration(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool
     missing: str = ""
     outlier: bool = False
+    stale: bool = False
     overlap: float | None = None
     barrier_ns: int | None = None
 
@@ -304,7 +306,8 @@ class ThreadTable(msgspec.Struct, frozen=True, eq=False):
     """One row a thread, columns of equal length, times in microseconds.
 
     total_us is spans' durations added (nested ones count twice); by_slot_us float64 (threads, slots) their parts;
-    ratio: total ÷ median of the threads of the same process and role; outlier: the thread is one in some slot.
+    ratio: total ÷ median of the threads of the same process and role that come to the same slots (of all of that role
+    where these are fewer than three); outlier: the thread is one in some slot.
     """
 
     thread: NDArray[np.int32]

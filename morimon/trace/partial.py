@@ -54,6 +54,8 @@ class Rows:
         self.row, self.slot, self.thread, self.start_ns = row, slot, thread, start_ns
         self.process, self.first_ns, self.last_ns = process, first_ns, last_ns
         self.slots, self.family, self.process_of = slots, family, process_of
+        self._inside = slice(None) if int(row.min()) >= 0 else np.flatnonzero(row >= 0)
+        self._pair = row[self._inside] * len(slots) + slot[self._inside]
 
     def missing(self, open_: Halves, orphans: Halves) -> list[str]:
         """A phrase for every iteration, "" for those that are whole."""
@@ -67,11 +69,7 @@ class Rows:
     def _lacking(self) -> Iterator[tuple[int, str]]:
         """Phases, slots that the others have, warps in a slot."""
         rows, slots, threads = self.process.size, len(self.slots), self.process_of.size
-        inside = self.row >= 0
-        row, slot, thread = (
-            column if inside.all() else column[inside] for column in (self.row, self.slot, self.thread)
-        )
-        pairs = distinct((row * slots + slot) * threads + thread) // threads
+        pairs = distinct(self._pair * threads + self.thread[self._inside]) // threads
         warps = np.bincount(pairs, minlength=rows * slots).reshape(rows, slots)
         counted = self._counted()
         for p, family in enumerate(self.family):
@@ -102,9 +100,7 @@ class Rows:
     def _fewer(self) -> Iterator[tuple[int, str]]:
         """A process' first or last iteration in which most warps of a slot come there more seldom than ever else."""
         rows, slots, threads = self.process.size, len(self.slots), self.process_of.size
-        calls = np.bincount((self.row * slots + self.slot)[self.row >= 0], minlength=rows * slots).reshape(
-            rows, slots
-        )
+        calls = np.bincount(self._pair, minlength=rows * slots).reshape(rows, slots)
         for p, family in enumerate(self.family):
             mine = np.flatnonzero(self.process == p)
             if family == "unknown" or mine.size < FEWEST:

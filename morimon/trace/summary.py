@@ -10,7 +10,7 @@ import numpy as np
 from morimon.trace.lanes import intervals_of
 from morimon.trace.model import ROLES
 from morimon.trace.names import readable
-from morimon.trace.stats import slot_table
+from morimon.trace.stats import chosen, slot_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,9 @@ def summary(trace: Trace) -> dict[str, Any]:
     """Plain values, ready for JSON. Times are microseconds.
 
     spans, threads: how many. iterations: number (from 1), start_us, end_us on the file's axis; kernels: name -> union intervals
-    [start, end] from the iteration's start, touching ones merged; duration_us, whole, missing, outlier, overlap,
+    [start, end] from the iteration's start, touching ones merged; duration_us, whole, missing, outlier, stale, overlap,
     barrier_us. per_thread: slot name -> mean_us (4 decimals), min_us, max_us, calls over all spans of all threads and
-    iterations, and total_us, share. roles: per slot and role the same and p50_us, p90_us, p99_us, std_us, idle passes
+    iterations that are not stale, and total_us, share. roles: per slot and role the same and p50_us, p90_us, p99_us, std_us, idle passes
     counted apart. processes: in a file of several ranks label, rank, family, spans, threads, iterations and roles of
     each; the iterations of the whole file then are the ranks' of one number taken together (overlap and barrier_us
     None). origin_us is to be added to start_us and end_us where the file counts from an epoch.
@@ -81,6 +81,7 @@ def _iterations(trace: Trace, process: int) -> list[dict[str, Any]]:
             "whole": it.whole,
             "missing": it.missing,
             "outlier": it.outlier,
+            "stale": it.stale,
             "overlap": it.overlap,
             "barrier_us": None if it.barrier_ns is None else it.barrier_ns / 1000,
             "kernels": _kernels(trace, trace.intervals, row, it.start_ns),
@@ -107,6 +108,7 @@ def _together(trace: Trace) -> list[dict[str, Any]]:
                 "whole": all(it.whole for it in mine),
                 "missing": "; ".join(dict.fromkeys(it.missing for it in mine if it.missing)),
                 "outlier": any(it.outlier for it in mine),
+                "stale": any(it.stale for it in mine),
                 "overlap": None,
                 "barrier_us": None,
                 "kernels": _kernels(trace, found, number, start),
@@ -169,8 +171,9 @@ def _mean_us(trace: Trace, code: int, total_ns: int, calls: int) -> float:
     """
     if total_ns * 20 % calls or total_ns * 20 // calls % 2 == 0:
         return round(total_ns / calls / 1000, 4)
-    mine = trace.spans.slot == code
-    return round(float(np.mean(trace.spans.end_ns[mine] / 1000 - trace.spans.start_ns[mine] / 1000)), 4)
+    at = chosen(trace)
+    start, end, slot = trace.spans.start_ns[at], trace.spans.end_ns[at], trace.spans.slot[at]
+    return round(float(np.mean(end[slot == code] / 1000 - start[slot == code] / 1000)), 4)
 
 
 def _figures(f: Figures) -> dict[str, Any]:

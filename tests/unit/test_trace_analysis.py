@@ -17,6 +17,7 @@ from morimon.trace.lanes import rows, timeline, warps
 from morimon.trace.load import load
 from morimon.trace.model import ROLES
 from morimon.trace.stats import slot_table, slow_warps, thread_table
+from morimon.trace.summary import summary
 from tests.support.synth_trace import RING
 from tests.support.traces import DATA, Event, event, events_of, file_of, span, spans_of, synth, union
 
@@ -206,9 +207,16 @@ def test_tables_of_one_iteration_and_of_threads(tmp_path: Path) -> None:
         assert table.total_us[i] == pytest.approx(sum(mine))
         assert table.by_slot_us[i].sum() == pytest.approx(sum(mine))
         assert table.std_us[i] == pytest.approx(statistics.pstdev(mine))
-    for role in (1, 2):
-        peers = trace.threads.role[table.thread] == role
-        assert np.median(table.ratio[peers]) == pytest.approx(1)
+    kinds = [
+        (trace.threads.role[t], (by > 0).tobytes())
+        for t, by in zip(table.thread, table.by_slot_us, strict=True)
+    ]
+    for kind in kinds:
+        peers = [i for i, other in enumerate(kinds) if other == kind]
+        if len(peers) > 2:
+            assert table.ratio[peers] == pytest.approx(
+                table.total_us[peers] / np.median(table.total_us[peers])
+            )
 
 
 def test_a_slow_warp_is_judged_against_its_slot_and_role(tmp_path: Path) -> None:
@@ -223,6 +231,48 @@ def test_a_slow_warp_is_judged_against_its_slot_and_role(tmp_path: Path) -> None
     table = thread_table(trace)
     assert table.outlier[table.thread.tolist().index(thread)]
     assert "warp 40 in combine_intra_node" in found(trace, "outlier_warp")[0].text
+
+
+def test_the_clocks_grain_makes_no_warp_slow(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for tid in range(32):
+        events += span("combine_stage_input", 0, 100, tid)
+        events += span("combine_accum_setup", 100, 100 + (0.04 if tid % 3 else 0.03) + (tid == 7) * 0.02, tid)
+        events += span("combine_dequant_accum", 101, 106 + (tid == 5) * 0.9, tid)
+    assert not found(load(file_of(tmp_path, events)), "outlier_warp")
+    events += span("combine_accum", 120, 125, 32)
+    events = [
+        e | {"ts": e["ts"] + (e["name"][-1] == "m" and e["ph"] == "E" and e["tid"] == 5)} for e in events
+    ]
+    assert "warp 5 in combine_dequant_accum" in found(load(file_of(tmp_path, events)), "outlier_warp")[0].text
+
+
+def test_warps_of_other_slots_are_no_measure(tmp_path: Path) -> None:
+    """What a narrow grid's warps do besides is geometry, no imbalance."""
+    trace = load(synth(tmp_path, "async_ll"))
+    assert np.abs(thread_table(trace).ratio - 1).max() < 0.2
+
+
+@pytest.mark.parametrize("warps", [12, 16])
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_one_rdma_block_has_idle_warps_too(warps: int, iterations: int, tmp_path: Path) -> None:
+    trace = load(synth(tmp_path, "v1", warps=warps, iterations=iterations, cus=1))
+    send = next(row for row in slot_table(trace) if trace.slots[row.slot].name == "dispatch_inter_node_send")
+    assert send.working is not None
+    assert (send.working.calls, send.idle) == (iterations, 7 * iterations)
+    assert not any("send" in f.text for f in found(trace, "outlier_warp"))
+
+
+def test_a_slow_warp_of_several_ranks_is_told_with_its_rank(tmp_path: Path) -> None:
+    events = [
+        e
+        for pid in (0, 1)
+        for t in range(8)
+        for e in span("combine_sync", 0, 50 + 30 * (t == pid + 3), t, pid)
+    ]
+    text = found(load(file_of(tmp_path, events, "both.json")), "outlier_warp")[0].text
+    assert "rank 0 warp 3 in combine_sync" in text
+    assert "rank 1 warp 4 in combine_sync" in text
 
 
 def test_an_outlier_iteration(tmp_path: Path) -> None:
@@ -280,6 +330,13 @@ def test_stale_events(tmp_path: Path) -> None:
     assert (stale.count, len(trace.iterations)) == (len(events) // 2, 6)
     assert stale.window_ns == (5_000_000_000, 5_000_000_000 + trace.iterations[2].end_ns)
     assert not found(load(file_of(tmp_path, events)), "stale_events")
+    assert [it.stale for it in trace.iterations] == [True] * 3 + [False] * 3
+    alone = load(file_of(tmp_path, events, "alone.json"))
+    assert [row.all for row in slot_table(trace)] == [row.all for row in slot_table(alone)]
+    told, right = summary(trace)["per_thread"], summary(alone)["per_thread"]
+    assert {slot: row["calls"] for slot, row in told.items()} == {
+        slot: row["calls"] for slot, row in right.items()
+    }
 
 
 def test_events_out_of_order_within_a_thread(tmp_path: Path) -> None:
@@ -365,8 +422,9 @@ def test_grouping_is_what_plain_code_does(table: list[tuple[int, int, int]]) -> 
         for part in union([(s, s + n) for q, s, n in table if q == k])
     ]
     assert list(zip(*(c.tolist() for c in unions(key, start, start + length)), strict=True)) == merged
-    figures, (present, mean) = GroupFigures(key, length), means(key, length)
+    figures, (present, mean, calls) = GroupFigures(key, length), means(key, length)
     assert figures.group.tolist() == present.tolist()
+    assert figures.calls.tolist() == calls.tolist()
     for i, k in enumerate(figures.group.tolist()):
         mine = [n for q, _, n in table if q == k]
         assert (figures.calls[i], figures.min[i], figures.max[i]) == (len(mine), min(mine), max(mine))
