@@ -157,6 +157,14 @@ SCOPES: dict[str, tuple[Key, ...]] = {
         Key("log.all", "a", "all_ranks", "", "Show the lines of all ranks."),
         Key("log.left", "left,h", "pan(-8)", "", "Long lines: to the left."),
         Key("log.right", "right,l", "pan(8)", "", "Long lines: to the right."),
+        Key("log.line_start", "0,circumflex_accent", "line_start", "", "Long lines: to their beginning."),
+        Key(
+            "log.line_end",
+            "dollar_sign",
+            "line_end",
+            "",
+            "Long lines: to the end of the one under the cursor.",
+        ),
     ),
 }
 
@@ -166,6 +174,8 @@ _NAMES = {
     "minus": "-",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "circumflex_accent": "^",
+    "dollar_sign": "$",
     "space": "space",
     "comma": ",",
     "escape": "esc",

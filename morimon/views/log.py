@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from morimon.draw.glyphs import Glyphs
-from morimon.draw.line import Line, Role, Run, merged
-from morimon.draw.page import Frame, Page, fitted
+from morimon.draw.line import Line, Role, Run, merged, width_of
+from morimon.draw.page import Frame, Lines, Page, fitted
 from morimon.draw.text import cells, clipped, padded, sanitised, tail_from
 from morimon.draw.units import number
 from morimon.model.events import Failure, LogLines
@@ -30,6 +30,8 @@ LEGEND = (
 _LEVEL_ROLES: dict[str, Role] = {"info": "text", "warning": "warning", "error": "failed"}
 _LEVEL_WORDS = {"info": "all levels", "warning": "warnings and errors", "error": "errors"}
 FAILURE_LINES = 6
+_BESIDE = 5
+"""Cells of a row that are neither the rank nor the text."""
 
 
 class Reader(Protocol):
@@ -75,10 +77,25 @@ def matcher(search: str) -> Callable[[str], list[tuple[int, int]]]:
 def build(snapshot: RunSnapshot, frame: Frame, state: LogState, rows: LogRows, read: Reader) -> Page:
     """The page of the chosen rows."""
     head = [*_failure(snapshot, frame, read), _choice_line(snapshot, frame, state, rows)]
+    if not len(rows):
+        return Page(tuple(head), Lines([(Run(f" {_none(state.choice)}", "dim"),)]))
     body = LogBody(rows, read, frame, state, _gutter_width(snapshot))
     last = len(rows) - 1
-    cursor = None if last < 0 else last if state.follow else min(state.cursor, last)
-    return Page(tuple(head), body, cursor=cursor)
+    return Page(tuple(head), body, cursor=last if state.follow else min(state.cursor, last))
+
+
+def room_for_text(snapshot: RunSnapshot, width: int) -> int:
+    """Terminal cells of a line's text that are in sight on a screen of this width."""
+    return width - _gutter_width(snapshot) - _BESIDE
+
+
+def panned_to(text: str, span: tuple[int, int], pan: int, room: int) -> int:
+    """The pan with which this part of a line is in sight: `pan` itself, or none at all, where that does."""
+    start, end = (cells(text[:at]) for at in span)
+    for enough in (pan, 0):
+        if enough + (enough > 0) <= start and end < enough + room:
+            return enough
+    return max(start - room // 3, 0)
 
 
 def on_paper(snapshot: RunSnapshot, frame: Frame, read: Reader) -> Page:
@@ -111,6 +128,13 @@ def _choice_line(snapshot: RunSnapshot, frame: Frame, state: LogState, rows: Log
             Run("  n N next, previous", "dim"),
         ]
     return fitted(merged(runs), frame.width)
+
+
+def _none(choice: LogChoice) -> str:
+    """What is said where no line was chosen."""
+    whose = "" if choice.rank is None else f" of rank {choice.rank}"
+    lines = {"info": "line", "warning": "warning or error", "error": "error"}[choice.level]
+    return f"no {lines}{whose} so far"
 
 
 def _what(snapshot: RunSnapshot, glyphs: Glyphs, state: LogState, rows: LogRows) -> str:
@@ -167,7 +191,7 @@ class LogBody:
         role = _LEVEL_ROLES[ref.level]
         mark = {"info": " ", "warning": glyphs.warning, "error": glyphs.failed}[ref.level]
         whose = padded("job" if ref.rank is None else str(ref.rank), self.gutter, right=True)
-        room = self.frame.width - self.gutter - 5
+        room = self.frame.width - self.gutter - _BESIDE
         return merged(
             [
                 Run(f" {whose} ", "dim" if ref.rank is None else "heading"),
@@ -179,7 +203,7 @@ class LogBody:
 
 
 def _text(text: str, role: Role, state: LogState, room: int, glyphs: Glyphs) -> list[Run]:
-    """The part of a line in sight, what the search found marked; a dot at an end that goes on."""
+    """The part of a line in sight, what the search found marked; dots at an end that goes on."""
     spans = matcher(state.search)(text)
     runs: list[Run] = []
     at = 0
@@ -189,10 +213,12 @@ def _text(text: str, role: Role, state: LogState, room: int, glyphs: Glyphs) -> 
     runs.append(Run(text[at:], role))
     if not state.pan and cells(text) <= room:
         return runs
-    kept = fitted(_from_column(runs, state.pan), room)
-    shown = sum(run.width for run in kept)
-    if cells(text) - state.pan > room and shown:
-        kept = (*fitted(kept, room - 1), Run(glyphs.ellipsis, "dim"))
+    more = Run(glyphs.ellipsis, "dim")
+    kept = _from_column(runs, state.pan)
+    if state.pan and text:
+        kept = (more, *_from_column(runs, state.pan + more.width))
+    if width_of(kept) > room:
+        kept = (*fitted(kept, room - more.width), more)
     return list(kept)
 
 

@@ -269,6 +269,35 @@ async def test_searching_the_log(tmp_path: Path) -> None:
         assert any("no further line" in notice.message for notice in app._notifications)
 
 
+async def test_the_ends_of_long_lines_are_a_key_away(tmp_path: Path) -> None:
+    record = make_record(Plan(rounds=3, ends=False))
+    record.print(record.events[-1].t_ns, 0, "BEGIN" + "x" * 10_000 + "END needle")
+    record.write(tmp_path)
+    options = Options(theme="dark", refresh_hz=0.01, start_screen="log")
+    async with viewer(FedSource(record.events), folder=tmp_path, options=options) as (app, pilot):
+        assert "/ search" in screen_text(app)
+        await pilot.press("$")
+        assert "END needle" in screen_text(app)
+        assert "BEGIN" not in screen_text(app)
+        await pilot.press("0")
+        assert "BEGIN" in screen_text(app)
+        await pilot.press("g", "/")
+        await typed(pilot, "needle")
+        await pilot.press("enter", "n")
+        assert "END needle" in screen_text(app)
+        await pilot.press("escape", "escape")
+        assert "BEGIN" in screen_text(app)
+        await pilot.press("v", "v", "down", "G", "y")
+        assert "no error so far" in screen_text(app)
+
+
+async def test_a_screen_without_a_filter_names_no_key_for_it() -> None:
+    async with viewer(running(), (200, 50)) as (app, pilot):
+        assert "/ filter" in screen_text(app)
+        await pilot.press("4")
+        assert "/ filter" not in screen_text(app)
+
+
 async def test_help_is_made_of_the_registry_with_own_keys() -> None:
     options = Options(theme="dark", refresh_hz=0.01, keys={"ranks.sort": "z", "screen.log": "0"})
     async with viewer(running(), (120, 60), options=options) as (app, pilot):

@@ -13,7 +13,7 @@ from morimon.draw.page import Frame, Page
 from morimon.feeds.log_text import LogText
 from morimon.model.events import Failure, Level, LogLines
 from morimon.store.snapshot import RankSnapshot, RunSnapshot
-from morimon.views.log import FAILURE_LINES, LogState, build, matcher
+from morimon.views.log import FAILURE_LINES, LogState, build, matcher, panned_to, room_for_text
 from morimon.views.log_rows import LogChoice, LogRows
 
 CASES = Path(__file__).parent.parent / "data" / "cases"
@@ -70,6 +70,37 @@ def test_long_and_wide_lines_are_cut_with_a_mark_and_reached_by_panning(tmp_path
     assert "from column 9951" in plain(far.head[0])
 
 
+def test_text_that_is_out_of_sight_on_the_left_is_said_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "o").write_text("0123456789abcdef\nshort\n\n")
+    page = page_of(tmp_path, [ref(tmp_path, "o")], LogState(pan=8))
+    assert [line.split("│  ")[1:] for line in texts(page)] == [["…9abcdef"], ["…"], []]
+
+
+@pytest.mark.parametrize("text", ["x" * 5_000 + "needle" + "y" * 5_000, "日本" * 900 + "needle", "needle"])
+@pytest.mark.parametrize("pan", [0, 8, 1_000, 9_000])
+def test_what_is_found_is_brought_into_sight(tmp_path: Path, text: str, pan: int) -> None:
+    (tmp_path / "o").write_text(text + "\n")
+    span = matcher("needle")(text)[0]
+    moved = panned_to(text, span, pan, room_for_text(RunSnapshot(1), 80))
+    page = page_of(tmp_path, [ref(tmp_path, "o")], LogState(pan=moved, search="needle"))
+    assert ("needle", "match") in page.body.line(0)
+    assert panned_to(text, span, moved, 75) == moved
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (LogChoice(), " no line so far"),
+        (LogChoice(rank=3), " no line of rank 3 so far"),
+        (LogChoice(level="error"), " no error so far"),
+    ],
+)
+def test_where_there_is_no_line_that_is_said(tmp_path: Path, choice: LogChoice, said: str) -> None:
+    page = page_of(tmp_path, [], LogState(choice=choice))
+    assert texts(page) == [said]
+    assert page.cursor is None
+
+
 def test_one_rank_or_one_level_can_be_chosen(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one\ntwo\n")
     (tmp_path / "b").write_text("bad\n")
@@ -87,7 +118,9 @@ def test_one_rank_or_one_level_can_be_chosen(tmp_path: Path) -> None:
     ]
     assert texts(page_of(tmp_path, refs, LogState(LogChoice(rank=2)))) == ["   2 │✗ bad"]
     assert texts(page_of(tmp_path, refs, LogState(LogChoice(level="warning")))) == ["   2 │✗ bad"]
-    assert len(page_of(tmp_path, refs, LogState(LogChoice(rank=1, level="error"))).body) == 0
+    assert texts(page_of(tmp_path, refs, LogState(LogChoice(rank=1, level="error")))) == [
+        " no error of rank 1 so far"
+    ]
 
 
 def test_rows_grow_without_being_counted_again_and_start_anew_when_the_run_is_wound_back(

@@ -32,6 +32,8 @@ class DataScreen(Screen[None], inherit_bindings=False):
     NAME: ClassVar[str] = ""
     FILTER_HINT: ClassVar[str] = ""
     """What may be typed after `/`; empty: this screen has no filter."""
+    FILTER_LABEL: ClassVar[str] = "filter"
+    """What `/` does, in a word."""
     LEGEND: ClassVar[Sequence[tuple[str, str]]] = ()
     """(word on the screen, what it means), for the help screen."""
 
@@ -105,7 +107,11 @@ class DataScreen(Screen[None], inherit_bindings=False):
         frame = Frame(size.width, size.height, glyphs)
         if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
             return _too_small(frame)
-        keys = self.owner.keys_of(*self.owner.scopes_of(self.NAME))
+        keys = [
+            replace(key, label=self.FILTER_LABEL) if key.id == "filter" else key
+            for key in self.owner.keys_of(*self.owner.scopes_of(self.NAME))
+            if key.id != "filter" or self.FILTER_HINT
+        ]
         bottom, bottom_spots = key_line(self.NAME, keys, frame, self.owner.screens)
         foot: tuple[Line, ...] = (bottom,)
         if self.owner.viewing.mode == "replay":

@@ -10,7 +10,7 @@ from morimon.draw.sheet import Sheet
 from morimon.feeds.log_text import LogText
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.base import DataScreen
-from morimon.views.log import LEGEND, LogState, build, matcher
+from morimon.views.log import LEGEND, LogState, build, matcher, panned_to, room_for_text
 from morimon.views.log_rows import LEVELS, LogChoice, LogRows
 
 SEARCH_S = 0.3
@@ -23,6 +23,7 @@ class LogScreen(DataScreen):
 
     NAME = "log"
     LEGEND = LEGEND
+    FILTER_LABEL = "search"
     FILTER_HINT = "text to find"
     BINDINGS = bindings_of("view", "log")
 
@@ -63,7 +64,7 @@ class LogScreen(DataScreen):
     def move_cursor(self, row: int) -> None:
         """Stay at a line; at the last one, follow."""
         last = len(self._rows) - 1
-        self._choose(replace(self.state, cursor=min(row, last), follow=row >= last))
+        self._choose(replace(self.state, cursor=max(min(row, last), 0), follow=row >= last))
 
     def filter_text(self) -> str:
         """The text that is searched."""
@@ -97,6 +98,23 @@ class LogScreen(DataScreen):
         """Long lines: move sideways."""
         self._choose(replace(self.state, pan=max(self.state.pan + cells, 0)))
 
+    def action_line_start(self) -> None:
+        """Long lines: back to where they begin."""
+        self._choose(replace(self.state, pan=0))
+
+    def action_line_end(self) -> None:
+        """Long lines: to the end of the one under the cursor."""
+        if len(self._rows):
+            text = self._line(self.state.cursor)
+            self._choose(replace(self.state, pan=self._panned(text, (len(text), len(text)))))
+
+    def action_back(self) -> None:
+        """Let a selection or the search go; then back to where lines begin."""
+        if self.selections or self.state.search or not self.state.pan:
+            super().action_back()
+        else:
+            self.action_line_start()
+
     async def action_match(self, by: int) -> None:
         """To the next line that holds the searched text."""
         if not self.state.search:
@@ -105,8 +123,9 @@ class LogScreen(DataScreen):
         find, until = matcher(self.state.search), time.monotonic() + SEARCH_S
         row = self.state.cursor + by
         while 0 <= row < len(self._rows):
-            if find(self._line(row)):
-                self._choose(replace(self.state, cursor=row, follow=False))
+            if spans := find(text := self._line(row)):
+                pan = self._panned(text, spans[0])
+                self._choose(replace(self.state, cursor=row, follow=False, pan=pan))
                 return
             if time.monotonic() > until:
                 self.owner.say(f"nothing up to line {row + 1} yet; again to go on")
@@ -114,6 +133,10 @@ class LogScreen(DataScreen):
                 return
             row += by
         self.owner.say(f"no further line holds “{self.state.search}”")
+
+    def _panned(self, text: str, span: tuple[int, int]) -> int:
+        room = room_for_text(self.owner.snapshot, self.view.size.width)
+        return panned_to(text, span, self.state.pan, room)
 
     def _line(self, row: int) -> str:
         ref, at = self._rows.locate(row)
