@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
@@ -32,6 +33,7 @@ SMALL_BYTES = 8 << 20
 """Up to here a thread is quicker than a process, and holds the interpreter for no longer than a key may wait."""
 PACKED = 20
 """How many times larger a compressed trace may become: JSON of events repeats itself."""
+NICE = 10
 WORKER = (sys.executable, "-m", "morimon.trace")
 
 
@@ -85,6 +87,8 @@ async def _in_process(path: Path, folder: Path, progress: Progress | None) -> No
     try:
         with contextlib.suppress(OSError):  # it may be gone already, or this kernel may not have the file
             Path(f"/proc/{worker.pid}/oom_score_adj").write_text("1000")
+        with contextlib.suppress(OSError):  # where cores are scarce, keys go first
+            os.setpriority(os.PRIO_PROCESS, worker.pid, NICE)
         await _listen(worker, path, progress)
     finally:
         if worker.returncode is None:
