@@ -65,7 +65,8 @@ def test_the_screens_show_what_was_predicted(ended: Job) -> None:
     code, screen = morimon("attach", run, "--once", "--screen", "traffic")
     assert code == 0
     rows = [line for line in screen.splitlines() if line.split()[:1] in ([str(r)] for r in range(RANKS))]
-    assert [figures(line)[1 : 1 + RANKS] for line in rows] == predicted["tokens_from_rank_to_rank"]
+    matrix = rows[:RANKS]  # bars of each rank follow
+    assert [figures(line)[1 : 1 + RANKS] for line in matrix] == predicted["tokens_from_rank_to_rank"]
     (received,) = [figures(line) for line in screen.splitlines() if line.split()[:1] == ["recv"]]
     assert received[:RANKS] == [rank["recv_tokens"] for rank in predicted["ranks"]]
     load = max(predicted["expert_tokens"])
@@ -80,7 +81,7 @@ def test_the_screens_show_what_was_predicted(ended: Job) -> None:
     code, screen = morimon("attach", run, "--once", "--screen", "bandwidth")
     assert code == 0
     assert "XGMI/NVL GB/s of dispatch" in screen
-    assert sum(line.split()[:1] == ["received"] for line in screen.splitlines()) >= 2 * RANKS
+    assert sum("received" in line.split()[:2] for line in screen.splitlines()) >= 2 * RANKS
 
 
 def test_the_run_is_held_against_the_prediction(ended: Job) -> None:
