@@ -10,12 +10,12 @@ all ranks. They agree to within the latency of a message. Without any of these t
 from __future__ import annotations
 
 from pathlib import PurePath
-from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from morimon.trace.families import LL
+from morimon.trace.fit import Fit, fit
 from morimon.trace.lanes import iteration_rows
 from morimon.trace.model import Alignment
 from morimon.trace.names import readable
@@ -54,16 +54,17 @@ def align(traces: Sequence[Trace], gpu_per_node: int = 8) -> Alignment:
     lost = [t for t in range(len(traces)) if t not in placed]
     starts = [-int(trace.spans.start_ns[0]) if len(trace.spans) else 0 for trace in traces]
     if lost and len(lost) >= len(traces) - 1:
-        text = "ranks are not aligned: the files name no common clock and share no barrier; each starts at 0"
+        text = "ranks are not aligned: the files name no common clock and share no barrier that tells; each starts at 0"
         return result(starts, "", None, text)
     clock = "the ends of " + " and ".join(sorted({edge.slot for edge in edges}))
-    left = [edge.spread_ns for edge in edges if edge.spread_ns is not None]
+    left = [edge.fit.spread_ns for edge in edges if edge.fit.spread_ns is not None]
     residual_ns = max(left) if left and not lost else None
     text = f"aligned by {clock}"
     if residual_ns is None:
         text += "; one common iteration only, so the residual cannot be told" if not left else ""
     else:
         text += f"; residual {residual_ns / 1000:.2f} µs"
+    text = "; ".join([text, *_doubts(traces, edges)])
     if lost:
         text += f"; not aligned: {', '.join(_name(traces[t]) for t in lost)}"
     return result([placed.get(t, starts[t]) for t in range(len(traces))], clock, residual_ns, text)
@@ -162,17 +163,20 @@ def _told(traces: Sequence[Trace]) -> tuple[list[int], str] | None:
     return [a - min(absolute) for a in absolute], what
 
 
-class _Edge:
-    """What to add to `b`'s times to put it on `a`'s axis, by the ends of `slot`; spread_ns: largest disagreement."""
+class _Edge(NamedTuple):
+    """How `b`'s times are put on `a`'s axis, by the ends of `slot`."""
 
-    def __init__(self, a: int, b: int, slot: str, differences: list[int]) -> None:
-        self.a, self.b, self.slot = a, b, slot
-        self.shift_ns = round(median(differences))
-        self.spread_ns = max(abs(d - self.shift_ns) for d in differences) if len(differences) > 1 else None
+    a: int
+    b: int
+    slot: str
+    fit: Fit
 
 
-def _edges(traces: Sequence[Trace], gpu_per_node: int) -> list[_Edge]:
-    """As many comparable pairs as it takes: within nodes every rank with the first, then node with node."""
+def _edges(traces: Sequence[Trace], gpu_per_node: int, offsets: Sequence[int] | None = None) -> list[_Edge]:
+    """As many comparable pairs as it takes: within nodes every rank with the first, then node with node.
+
+    offsets: what clocks say; else the barriers alone tell which iterations are the same.
+    """
     ends = [_ends(trace) for trace in traces]
     node = [None if trace.rank is None else trace.rank // gpu_per_node for trace in traces]
     edges: list[_Edge] = []
@@ -182,9 +186,10 @@ def _edges(traces: Sequence[Trace], gpu_per_node: int) -> list[_Edge]:
         if linked[a] == linked[b]:
             return
         for slot in sorted(slots & ends[a].keys() & ends[b].keys()):
-            differences = _differences(traces[a], traces[b], ends[a][slot], ends[b][slot])
-            if differences:
-                edges.append(_Edge(a, b, slot, differences))
+            expected = None if offsets is None else offsets[b] - offsets[a]
+            found = _fit(traces[a], traces[b], ends[a][slot], ends[b][slot], expected)
+            if found:
+                edges.append(_Edge(a, b, slot, found))
                 old, new = linked[b], linked[a]
                 linked[:] = [new if x == old else x for x in linked]
                 return
@@ -212,17 +217,17 @@ def _spread(count: int, edges: Sequence[_Edge]) -> dict[int, int]:
     for _ in range(count):
         for edge in edges:
             if edge.a in placed and edge.b not in placed:
-                placed[edge.b] = placed[edge.a] + edge.shift_ns
+                placed[edge.b] = placed[edge.a] + edge.fit.shift_ns
             elif edge.b in placed and edge.a not in placed:
-                placed[edge.a] = placed[edge.b] - edge.shift_ns
+                placed[edge.a] = placed[edge.b] - edge.fit.shift_ns
     return placed
 
 
 def _disagreement(traces: Sequence[Trace], offsets: Sequence[int], gpu_per_node: int) -> int | None:
     """How far barrier ends lie apart under given offsets; None where no barrier is shared."""
     apart = [
-        abs(edge.shift_ns + offsets[edge.a] - offsets[edge.b]) + (edge.spread_ns or 0)
-        for edge in _edges(traces, gpu_per_node)
+        abs(edge.fit.shift_ns + offsets[edge.a] - offsets[edge.b]) + edge.fit.largest_ns
+        for edge in _edges(traces, gpu_per_node, offsets)
     ]
     return max(apart, default=None)
 
@@ -245,8 +250,25 @@ def _ends(trace: Trace) -> dict[str, dict[int, int]]:
     return result
 
 
-def _differences(a: Trace, b: Trace, ends_a: dict[int, int], ends_b: dict[int, int]) -> list[int]:
-    """A's end - b's end of iterations that are the same: numbered from the start, from the end where a ring wrapped."""
+def _fit(
+    a: Trace, b: Trace, ends_a: dict[int, int], ends_b: dict[int, int], expected: int | None
+) -> Fit | None:
     wrapped = any(f.kind == "wrapped_ring" for trace in (a, b) for f in trace.findings)
-    shift = len(b.iterations) - len(a.iterations) if wrapped else 0
-    return [end - ends_b[i + shift] for i, end in ends_a.items() if i + shift in ends_b]
+    counts = len(a.iterations), len(b.iterations)
+    return fit(ends_a, ends_b, counts, from_the_end=wrapped, expected_ns=expected)
+
+
+def _doubts(traces: Sequence[Trace], edges: Sequence[_Edge]) -> Iterator[str]:
+    """What pairing of iterations was taken, where it is not that of their numbers."""
+    for edge in edges:
+        counts = [len(traces[t].iterations) for t in (edge.a, edge.b)]
+        if counts[0] == counts[1] and not edge.fit.shift:
+            continue
+        first = max(0, -edge.fit.shift), max(0, edge.fit.shift)
+        text = (
+            f"{_name(traces[edge.b])} has {counts[1]} iterations, {_name(traces[edge.a])} {counts[0]}: "
+            f"its iteration {first[1] + 1} was taken for the other's {first[0] + 1}, as barrier ends fit best"
+        )
+        if edge.fit.rivals:
+            text += f", but {len(edge.fit.rivals)} other pairing{'s' * (len(edge.fit.rivals) > 1)} fit about as well"
+        yield text

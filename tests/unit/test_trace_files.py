@@ -118,6 +118,75 @@ def test_the_residual_is_the_largest_disagreement(tmp_path: Path) -> None:
     assert "residual 3.50 µs" in found.text
 
 
+def irregular(folder: Path, rank: int, skip: int, until: int = 9, pauses: tuple[float, ...] = ()) -> Path:
+    """A rank's file of a job with launches at uneven times, without those before `skip` and from `until` on."""
+    path = synth(folder, "v1", iterations=6)
+    starts = [it.start_ns / 1000 for it in load(path).iterations]
+    events = []
+    for e in events_of(path):
+        number = sum(e["ts"] >= start for start in starts) - 1
+        if skip <= number < until:
+            events.append(e | {"ts": e["ts"] + sum(pauses[: number + 1])})
+    zero = min(e["ts"] for e in events)
+    return file_of(
+        folder, [e | {"ts": round(e["ts"] - zero, 2)} for e in events], f"trace_rank_{rank}_0821_170932.json"
+    )
+
+
+PAUSES = (0.0, 31.7, 4.1, 55.5, 12.3, 29.9)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "places"),
+    [
+        ((0, 9), (1, 9), (2, 1)),
+        ((1, 9), (0, 9), (1, 2)),
+        ((0, 9), (0, 4), (1, 1)),
+        ((0, 9), (2, 9), (3, 1)),
+        ((0, 9), (1, 5), (2, 1)),
+        ((0, 5), (1, 6), (2, 1)),
+    ],
+)
+def test_iterations_that_a_rank_lost_are_found_by_the_fit_of_the_barriers(
+    first: tuple[int, int], second: tuple[int, int], places: tuple[int, int], tmp_path: Path
+) -> None:
+    traces = [load(irregular(tmp_path, rank, *cut, PAUSES)) for rank, cut in enumerate((first, second))]
+    found = align(traces)
+    starts = [
+        [it.start_ns + offset for it in trace.iterations]
+        for trace, offset in zip(traces, found.offsets_ns, strict=True)
+    ]
+    assert starts[0][places[0] - 1] == starts[1][places[1] - 1]
+    assert found.residual_us == 0
+    assert f"its iteration {places[1]} was taken for the other's {places[0]}" in found.text
+    assert "other pairing" not in found.text
+
+
+def test_pairings_that_fit_alike_are_said_to(tmp_path: Path) -> None:
+    events = [
+        e
+        for n in range(5)
+        for e in span("combine_stage_input", 100 * n, 100 * n + 9)
+        + span("combine_barrier", 100 * n + 9, 100 * n + 30)
+    ]
+    whole = load(file_of(tmp_path, events, "rank0.json"))
+    short = load(file_of(tmp_path, events[4:], "rank1.json"))
+    assert "other pairings fit about as well" in align([whole, short]).text
+    one = load(file_of(tmp_path, events[:4], "rank2.json"))
+    assert align([whole, one]).clock == ""
+
+
+def test_clocks_decide_which_iterations_are_the_same(tmp_path: Path) -> None:
+    path = synth(tmp_path, "v1", iterations=5)
+    events, period = events_of(path), load(path).iterations[1].start_ns
+    late = [e for e in events if e["ts"] * 1000 >= period]
+    traces = [
+        load(file_of(tmp_path, kept, f"rank{rank}.json", baseTimeNanoseconds=10**18))
+        for rank, kept in enumerate((events, late))
+    ]
+    assert (align(traces).offsets_ns, align(traces).residual_us) == ((0, 0), 0)
+
+
 def test_a_chain_over_two_nodes(tmp_path: Path) -> None:
     path = synth(tmp_path, "v1")
     offsets = {0: 0.0, 1: 10.0, 9: 300.25, 8: 70.0}
