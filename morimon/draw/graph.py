@@ -1,4 +1,8 @@
-"""A line graph over a fixed pair of axes: braille dots, or points of ASCII."""
+"""A line graph over a fixed pair of axes: braille dots, or points of ASCII.
+
+Curves are told apart without colour, too: the first is a line of dots, the others leave every second dot out; in ASCII
+each has a character of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ from morimon.draw.units import number
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 """Braille bits by column and row, top row first."""
 _BRAILLE = 0x2800
+LEGEND = ("⠒⠒", "⠂⠂")
+"""A bit of the first curve, and of the others, in braille."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,8 @@ def graph(
         return tuple(() for _ in range(height))
     canvas = _Canvas(plot_width, plot_height, bool(glyphs.series))
     for order, one in reversed(list(enumerate(series))):
-        canvas.draw(one, x_range, y_axis, glyphs.series[order % len(glyphs.series)] if glyphs.series else "")
+        char = glyphs.series[order % len(glyphs.series)] if glyphs.series else ""
+        canvas.draw(one, x_range, y_axis, char, is_dotted=order > 0)
     texts = _tick_texts(y_axis, plot_height, glyphs)
     lines = []
     for y in range(plot_height):
@@ -78,7 +85,9 @@ class _Canvas:
         self.chars = [[" "] * width for _ in range(height)]
         self.roles: list[list[Role]] = [["dim"] * width for _ in range(height)]
 
-    def draw(self, series: Series, x_range: tuple[float, float], axis: Axis, char: str) -> None:
+    def draw(
+        self, series: Series, x_range: tuple[float, float], axis: Axis, char: str, *, is_dotted: bool
+    ) -> None:
         """Add a curve, its points joined."""
         x_low, x_high = x_range
         columns, rows = self.width * self.across, self.height * self.down
@@ -90,7 +99,8 @@ class _Canvas:
             at = round((x - x_low) / max(x_high - x_low, 1e-12) * (columns - 1))
             here = (at, rows - 1 - axis.position(y, rows))
             for column, row in _joined(before, here):
-                self._dot(column, row, series.role, char)
+                if self.is_plain or not is_dotted or (column + row) % 2 == 0:
+                    self._dot(column, row, series.role, char)
             before = here
 
     def _dot(self, column: int, row: int, role: Role, char: str) -> None:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from morimon.draw.axis import Axis, round_axis, settled
-from morimon.draw.graph import Series, graph
+from morimon.draw.graph import LEGEND, Series, graph
 from morimon.draw.line import Line, Role, Run, merged, width_of
 from morimon.draw.page import Frame, fitted
 from morimon.store.snapshot import PhaseFigures, RankSnapshot, RunSnapshot
@@ -140,7 +140,7 @@ def rank_graph(
 def _title(chosen: int, figure: Figure, phases: Sequence[Role], frame: Frame) -> Line:
     glyphs = frame.glyphs
     unit = f"{glyphs.micro}s" if figure == "latency" else "GB/s"
-    key, other = (glyphs.series[0], glyphs.series[1]) if glyphs.series else ("⠒⠒", "⠒⠒")
+    key, other = (glyphs.series[0], glyphs.series[1]) if glyphs.series else LEGEND
     width = frame.width // len(phases)
     runs: list[Run] = []
     for phase in phases:

@@ -92,6 +92,21 @@ def test_values_outside_the_axis_stand_at_its_ends_and_ascii_has_a_point_a_curve
     assert all(line.isascii() for line in text)
 
 
+@pytest.mark.parametrize("end", [(9, 5), (0, 10)])
+def test_the_second_curve_leaves_dots_out(end: tuple[float, float]) -> None:
+    points = [(0.0, 5.0), end]
+    first, second = (
+        sum(
+            (ord(char) - 0x2800).bit_count()
+            for line in graph(series, 20, 7, (0, 9), Axis(0, 10, 5), UNICODE)
+            for char in plain(line)
+            if 0x2800 <= ord(char) <= 0x28FF
+        )
+        for series in ([Series(points, "dispatch")], [Series([], "dispatch"), Series(points, "dim")])
+    )
+    assert second <= first / 2 + 1
+
+
 def test_a_graph_without_room_is_blank() -> None:
     assert graph([], 4, 3, (0, 1), Axis(0, 1, 1), UNICODE) == ((), (), ())
 
