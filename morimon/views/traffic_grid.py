@@ -16,6 +16,7 @@ from morimon.views.traffic_matrix import Floats, Matrix, blocks, cell_sizes
 _LABEL = 7
 _SUM = 10
 _WIDEST = 9
+_LEAST_SPAN = 0.1
 _HEADING: Role = "heading"
 
 
@@ -35,14 +36,9 @@ class Grid:
     glyphs: Glyphs
 
     @cached_property
-    def low(self) -> float:
-        """The smallest known value; 0 where none is known."""
-        return float(np.nanmin(self.values)) if self.is_known else 0.0
-
-    @cached_property
-    def high(self) -> float:
-        """The largest known value; 0 where none is known."""
-        return float(np.nanmax(self.values)) if self.is_known else 0.0
+    def ends(self) -> tuple[float, float]:
+        """The ends of the cells' scale; 0 where no value is known."""
+        return scale_ends(self.values) if self.is_known else (0.0, 0.0)
 
     @property
     def is_known(self) -> bool:
@@ -66,7 +62,7 @@ class Grid:
         for column in self.shown:
             runs += self._lead(column)
             value = float(self.values[index, column])
-            run = heat(value, self.low, self.high, self._text(value, heat_step(value, self.low, self.high)))
+            run = heat(value, *self.ends, self._text(value, heat_step(value, *self.ends)))
             if np.isnan(value):
                 run = Run(run.text, "dim")
             runs.append(Run(self._pointed(run.text), "selected") if cursor == (index, column) else run)
@@ -105,7 +101,7 @@ class Grid:
         received = self.matrix.received
         edges = np.arange(0, len(received), self.per)
         values = np.add.reduceat(received, edges)
-        low, high = float(values.min()), float(values.max())
+        low, high = scale_ends(values)
         runs = [Run(f"{'recv':>{_LABEL - 1}} ", _HEADING)]
         for column in self.shown:
             value = float(values[column])
@@ -121,7 +117,7 @@ class Grid:
         loads = self.matrix.experts_of_ranks
         if loads is None:
             return ()
-        low, high = float(loads.min()), float(loads.max())
+        low, high = scale_ends(loads)
         runs = [Run(f"{'experts'[: _LABEL - 1]:>{_LABEL - 1}} ", _HEADING)]
         for column in self.shown:
             runs += self._lead(column)
@@ -139,7 +135,7 @@ class Grid:
 
     def legend(self) -> Line:
         """The scale: its steps between the smallest and the largest value."""
-        return self._scale(self.low, self.high)
+        return self._scale(*self.ends)
 
     def _scale(self, low: float, high: float) -> Line:
         steps = [heat(step, 0, HEAT_STEPS, f"{step}") for step in range(HEAT_STEPS)]
@@ -209,6 +205,16 @@ def grid_of(matrix: Matrix, width: int, column: int, glyphs: Glyphs, *, exact: b
             break
     cell = min((room - parted) // columns, 3)
     return Grid(matrix, blocks(matrix.tokens, per), per, max(cell, 1), 0, columns, False, glyphs)
+
+
+def scale_ends(values: Floats) -> tuple[float, float]:
+    """Where the scale of these values begins and ends: at the smallest and the largest of them.
+
+    Values that are all alike stand in its middle: it spans a tenth of the largest one at least.
+    """
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    wider = max(_LEAST_SPAN * high - (high - low), 0.0) / 2
+    return low - wider, high + wider
 
 
 def _count(value: float, glyphs: Glyphs) -> str:

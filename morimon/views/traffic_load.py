@@ -21,18 +21,20 @@ def loads(matrix: Matrix, frame: Frame) -> list[Line]:
     if matrix.experts is not None:
         per_rank = by_rank.shape[1] if by_rank is not None else None
         hottest = [
-            f"{expert} (rank {expert // per_rank}) {load}" if per_rank else f"{expert} {load}"
+            f"{expert} (rank {expert // per_rank}): {load}" if per_rank else f"{expert}: {load}"
             for expert, load in _most(matrix.experts, frame)
         ]
-        lines.append(_load_line(f"{len(matrix.experts)} experts", matrix.experts, "hottest", hottest, frame))
+        lines.append(
+            _load_line(f"{len(matrix.experts)} experts", matrix.experts, "hottest expert", hottest, frame)
+        )
     else:
         lines.append((Run(" the load of experts is not told", "dim"),))
     if by_rank is not None:
         rows = by_rank.sum(axis=1)
-        carrying = [f"rank {rank} {load}" for rank, load in _most(rows, frame)]
+        carrying = [f"rank {rank}: {load}" for rank, load in _most(rows, frame)]
         lines.append(_load_line("rows of ranks", rows, "carried by", carrying, frame))
     elif matrix.senders == matrix.world_size:
-        carrying = [f"rank {rank} {load}" for rank, load in _most(matrix.received, frame)]
+        carrying = [f"rank {rank}: {load}" for rank, load in _most(matrix.received, frame)]
         lines.append(_load_line("recv tokens", matrix.received, "carried by", carrying, frame))
     return [(Run(frame.glyphs.rule * frame.width, "border"),), *lines]
 
@@ -68,6 +70,8 @@ def _load_line(what: str, values: Floats, word: str, most: list[str], frame: Fra
     figures = f" {what:<13} {evenness(imbalance(values))} {frame.glyphs.dot} {word} "
     while len(most) > 1 and len(figures) + len(", ".join(most)) > frame.width:
         most = most[:-1]
+    if len(figures) + len(most[0]) > frame.width:
+        most = [most[0].partition(" = ")[0]]
     return merged([Run(figures, "text"), Run(", ".join(most), "title")])
 
 

@@ -144,9 +144,9 @@ def test_the_load_of_experts_and_who_carries_it() -> None:
     experts, ranks = imbalance(counts.to_expert), imbalance(counts.to_expert.reshape(16, -1).sum(axis=1))
     hottest = int(counts.to_expert.argmax())
     assert f" 128 experts   max/mean {experts.max_over_mean:.2f}  Jain {experts.jain:.3f}" in text
-    assert f"hottest {hottest} (rank {hottest // 8}) {counts.to_expert[hottest]} = " in text
+    assert f"hottest expert {hottest} (rank {hottest // 8}): {counts.to_expert[hottest]} = " in text
     assert (
-        f"rows of ranks max/mean {ranks.max_over_mean:.2f}  Jain {ranks.jain:.3f} · carried by rank 0 "
+        f"rows of ranks max/mean {ranks.max_over_mean:.2f}  Jain {ranks.jain:.3f} · carried by rank 0: "
         in text
     )
 
@@ -156,7 +156,7 @@ def test_where_there_is_room_every_rank_has_a_bar() -> None:
     by_rank = counts.to_expert.reshape(8, 8)
     loads = by_rank.sum(axis=1)
     text = [plain(line) for line in build(snapshot, Frame(120, 38)).lines()]
-    bars = text[next(at for at, line in enumerate(text) if "hottest expert" in line) + 1 :]
+    bars = text[next(at for at, line in enumerate(text) if "× mean" in line and "rank " in line[:7]) + 1 :]
     assert len(bars) == 8
     longest = max(range(8), key=lambda rank: bars[rank].count("█"))
     assert loads[longest] == loads.max()
@@ -165,7 +165,7 @@ def test_where_there_is_room_every_rank_has_a_bar() -> None:
         figures = line.replace(UNICODE.thousands, "").split()
         assert figures[:2] == [str(rank), str(loads[rank])]
         assert figures[3:5] == [f"{rank * 8 + hottest}:", str(by_rank[rank, hottest])]
-    assert not any("hottest expert" in plain(line) for line in build(snapshot, Frame(120, 20)).lines())
+    assert not any("× mean   hottest" in plain(line) for line in build(snapshot, Frame(120, 20)).lines())
 
 
 def test_experts_stand_under_their_ranks() -> None:
@@ -212,6 +212,19 @@ def test_a_job_that_tells_no_traffic_says_so_and_what_is_known() -> None:
 
 
 # the grid
+
+
+def test_loads_that_are_all_alike_look_neither_hot_nor_cold() -> None:
+    _, snapshot = routed(1, 8)
+    even = tuple(replace(rank, to_ranks=(1000,) * 8, to_experts=(500,) * 64) for rank in snapshot.ranks)
+    uneven = replace(even[0], to_ranks=(1001, *(1000,) * 7), to_experts=(501, *(500,) * 63))
+    grid = grid_of(matrix_of(replace(snapshot, ranks=(uneven, *even[1:]))), 120, 0, UNICODE, exact=False)
+    for line in (grid.row(0, (1, 1)), grid.sums(), grid.experts(10)):
+        assert {run.role for run in line if run.role.startswith("heat-")} - {"heat-0", "heat-7"} <= {
+            "heat-3",
+            "heat-4",
+        }
+    assert set("".join(plain(grid.experts(10)).split()[1:])) <= {"3", "4"}
 
 
 def test_blocks_are_means_of_what_is_known() -> None:
