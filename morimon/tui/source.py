@@ -7,8 +7,9 @@ knows Textual.
 from __future__ import annotations
 
 import time
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -119,7 +120,7 @@ class ReplaySource:
         self._reader = RecordReader(record)
         self._clock = clock
         self._events: list[RecordEvent] = []
-        self._times_s: list[float] = []
+        self._times_s = array("d")
         self._rounds: list[tuple[float, int]] = []
         self._store = Store()
         self._applied = 0
@@ -184,23 +185,26 @@ class ReplaySource:
 
     def _load(self, until: float) -> None:
         while events := self._reader.read():
-            self._events += events
+            self._take(events)
             if self._clock() >= until:
                 size = max(self._reader.path.stat().st_size, 1)
                 self.loading = min(self._reader.offset / size, 0.99)
                 return
         self.loading = None
-        first_ns = self._events[0].t_ns if self._events else 0
-        newest = 0.0
-        highest = None
-        for event in self._events:
+        if self._rounds:
+            self.seek(self._rounds[0][0] - 1.0)
+
+    def _take(self, events: Sequence[RecordEvent]) -> None:
+        """Remember events, when they were, and where rounds begin."""
+        self._events += events
+        first_ns, newest = self._events[0].t_ns, self.length_s
+        highest = self._rounds[-1][1] if self._rounds else None
+        for event in events:
             newest = max(newest, (event.t_ns - first_ns) / 1e9)
             self._times_s.append(newest)
             if isinstance(event, (PhaseEntered, PhaseDone)) and (highest is None or event.round > highest):
                 highest = event.round
                 self._rounds.append((newest, highest))
-        if self._rounds:
-            self.seek(self._rounds[0][0] - 1.0)
 
     def _apply(self, until: float) -> None:
         """Bring the store to the position; what takes too long goes on at the next call."""
