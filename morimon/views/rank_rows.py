@@ -21,14 +21,15 @@ SPARK_MOST = 24
 
 
 def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
-    """All columns, wide enough for the largest figures of the snapshot; RDMA goes first where nothing crosses nodes."""
+    """All columns, wide enough for the largest figures of the snapshot and their sums; RDMA goes first where nothing crosses nodes."""
     glyphs, ranks = frame.glyphs, snapshot.ranks
     micro = f"{glyphs.micro}s"
     phases = [figures for rank in ranks for figures in (rank.dispatch, rank.combine)]
-    most_tokens = max((rank.recv_tokens or 0 for rank in ranks), default=0)
+    rdma_total = snapshot.rdma_tokens_algo_total if snapshot.crosses_nodes else None
+    totals = [tokens(snapshot.recv_tokens_total, glyphs), tokens(rdma_total, glyphs)]
     longest_us = max((figures.latency_us or 0.0 for figures in phases), default=0.0)
     latest_us = max((figures.arrival_us or 0.0 for figures in phases), default=0.0)
-    token_width = widest([tokens(most_tokens, glyphs)], 7)
+    token_width = widest(totals, 7)
     time_width = widest([micros(longest_us, glyphs)], 8)
     late_width = widest([lateness(latest_us, glyphs)], 8)
     number = widest([str(max((rank.rank for rank in ranks), default=0))], 4)
