@@ -16,7 +16,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from morimon.cli.paper import columns
+from morimon.cli.paper import OneForm, columns, standard_output
 from morimon.cli.printed_counts import Printed, read_printed
 from morimon.ep.check import Check, check_exactly, check_statistically
 from morimon.ep.config import (
@@ -63,7 +63,7 @@ class InputError(ValueError):
     """Options that do not fit; its text is one sentence for the user."""
 
 
-@click.command("tokens", short_help="Predict who receives how much for a routing configuration.")
+@click.command("tokens", cls=OneForm, short_help="Predict who receives how much for a routing configuration.")
 @click.option("--num-nodes", type=int, default=1, show_default=True)
 @click.option("--gpu-per-node", type=int, default=8, show_default=True)
 @click.option("--num-tokens", type=int, default=4096, show_default=True, help="Tokens of one rank.")
@@ -134,6 +134,7 @@ class InputError(ValueError):
 )
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--csv", "form", flag_value="csv", help="The same as --format csv.")
+@standard_output()
 def command(**options: Any) -> None:
     """Predict who receives how much for a routing configuration.
 
@@ -270,11 +271,11 @@ def _with_progress(items: Iterable[T], length: int) -> Iterator[T]:
 def _check(report: TokenReport, printed: Printed, exact: bool | None) -> Check:
     """An exact check wherever the routing is known.
 
-    Random routing is known only if the job drew it as we do (our own job does, mori's does on its GPU's generator):
-    where nobody says which, a log that is not equal throughout is held against the statistical band.
+    Random routing is known only if the job drew it as we do, and says its seed (our own job does; mori's draws on its
+    GPU's generator): where nobody says, a log that is not equal throughout is held against the statistical band.
     """
     job = printed.job
-    if exact is None and (report.routing != "random" or (job.routing, job.seed) == ("random", report.seed)):
+    if exact is None and (report.routing != "random" or (job.routing == "random" and job.seed is not None)):
         exact = True
     if exact is not False:
         check = check_exactly(report.counts, printed.counts)

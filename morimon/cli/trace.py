@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from morimon.cli.paper import columns, take_any_text
+from morimon.cli.paper import OneForm, columns, standard_output, take_any_text
 from morimon.trace.load import load
 from morimon.trace.model import NotATraceError, TraceError
 
@@ -27,7 +27,7 @@ _QUIET_S = 0.5
 _PICTURES = (".png", ".pdf", ".svg")
 
 
-class TraceCommand(click.Command):
+class TraceCommand(OneForm):
     """A command whose --png may stand alone: what follows it is its name only if it is called like a picture."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -77,6 +77,7 @@ class TraceCommand(click.Command):
     show_default=True,
     help="For --merge: ranks of a node.",
 )
+@standard_output()
 def command(files: tuple[str, ...], **options: Any) -> None:
     """Analyse kernel traces: iterations, kernels, slots by role, threads, and what is wrong with a file.
 
@@ -255,7 +256,8 @@ def _merge(traces: Sequence[Trace], out: Path, gpu_per_node: int) -> bool:
     except TraceError as error:
         _say(str(error))
         return False
-    click.echo(f"{out}: {len(alignment.processes)} ranks, {alignment.text}")
+    ranks = len(alignment.processes)
+    click.echo(f"{out}: {ranks} rank{'s' * (ranks != 1)}, {alignment.text}")
     return True
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
-from morimon.cli.paper import columns, take_any_text
+from morimon.cli.paper import columns, standard_output, take_any_text
 from morimon.cli.screen import screen_options
 from morimon.tui.options import Options
 
@@ -42,6 +42,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="A file that is not whole and has not grown for so long is shown as half-written.",
 )
 @screen_options
+@standard_output()
 def command(folder: Path, once: bool, as_json: bool, headless: bool, polling: bool, settle: float) -> None:
     """Follow the traces in a folder (by default the current one)."""
     if not (once or as_json or headless) and sys.stdin.isatty() and sys.stdout.isatty():

@@ -32,7 +32,7 @@ def read_topk_file(path: Path, world_size: int) -> TopkByRank:
     try:
         array = read(path)
     except _UNREADABLE as error:
-        reason = re.split("[\n;]", str(error))[0].rstrip(".") or type(error).__name__
+        reason = re.split("\n|; use ", str(error))[0].rstrip(".") or type(error).__name__
         raise TopkFileError(f"{path}: this is no {path.suffix} file of expert numbers: {reason}.") from None
     if not isinstance(array, np.ndarray):
         raise TopkFileError(f"{path}: this holds a {type(array).__name__}, not one tensor of expert numbers.")

@@ -7,6 +7,7 @@ matplotlib, which is imported when a picture is asked for.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,9 @@ def draw(trace: Trace, path: Path, *, every: bool = False) -> list[Path]:
         figure = _Page(trace, lines, shared, about).drawn(Figure)
         file = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
         try:
-            figure.savefig(file, dpi=DPI)
+            with warnings.catch_warnings():  # of characters that the font lacks: they are drawn as boxes
+                warnings.filterwarnings("ignore", message="Glyph ", category=UserWarning)
+                figure.savefig(file, dpi=DPI)
         except (OSError, ValueError) as error:
             raise PictureError(f"{file}: the picture cannot be written: {error}") from error
         written.append(file)

@@ -188,17 +188,20 @@ def _slots(trace: Trace, rows: Sequence[SlotRow]) -> str:
 
 def _roles(trace: Trace, rows: Sequence[SlotRow], width: int) -> str:
     """Working passes of a slot by role, idle ones counted apart."""
-    has_role = any(row.role for row in rows)
+    has_role, has_idle = any(row.role for row in rows), any(row.idle for row in rows)
+    room = 12 + 5 * (not has_role) + 7 * (not has_idle)  # names of foreign kernels are long
     wide = width >= 98
     heads = ["mean", *(["min"] * wide), "p50", "p90", "p99", "max", *(["std"] * wide)]
     lines = [
         f"PER SLOT{' AND ROLE' if has_role else ''}, passes that had work (µs)",
-        f"  {'slot':<12} {'role':<4} {'working':>7} {'idle':>6}" + "".join(f" {head:>8}" for head in heads),
+        f"  {'slot':<{room}}{' role' * has_role} {'working':>7}{'   idle' * has_idle}"
+        + "".join(f" {head:>8}" for head in heads),
     ]
     for row in rows[:ROWS]:
-        slot = _cell(trace.slots[row.slot].short, 12)
-        working = row.working.calls if row.working else 0
-        line = f"  {slot} {ROLES[row.role]:<4} {working:>7} {row.idle or '':>6}"
+        slot = trace.slots[row.slot]
+        line = f"  {_cell(slot.short if slot.order >= 0 else slot.name, room)}"
+        line += f" {ROLES[row.role]:<4}" * has_role
+        line += f" {row.working.calls if row.working else 0:>7}" + f" {row.idle or '':>6}" * has_idle
         if row.working:
             line += "".join(f" {getattr(row.working, head + '_us'):>8.2f}" for head in heads)
         lines.append(line)

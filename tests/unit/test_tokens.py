@@ -356,6 +356,9 @@ def test_a_run_says_by_itself_what_it_is_checked_against(tmp_path: Path) -> None
     bad = recorded_run(tmp_path / "bad", job, [(rank, recv + 1, algo) for rank, recv, algo in counts])
     assert run("--check", str(bad)).exit_code == 1, "the job's own draw is known: no statistics"
     assert "within 4σ" in run("--check", str(bad), "--statistical").stdout
+    assert run("--check", str(good), "--seed", "10").exit_code == 1, (
+        "the job says that it drew with another seed"
+    )
     other = json.loads(run("--check", str(good), "--num-tokens", "32", "--json").stdout)
     assert other["config"]["num_tokens"] == 32, "the command line has the last word"
 

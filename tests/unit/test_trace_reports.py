@@ -6,6 +6,9 @@ import csv
 import io
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +206,38 @@ def test_wide_and_odd_names_keep_columns_straight(tmp_path: Path) -> None:
     rows = text.split("parts     idle\n")[1].split("\n\n")[0].splitlines()
     assert len(rows) == len(names)
     assert {cells(row) for row in rows} == {cells(rows[0])}
+
+
+def test_long_names_of_foreign_kernels_can_be_told_apart(tmp_path: Path) -> None:
+    names = ("ncclDevKernel_AllGather_RING_LL", "ncclDevKernel_AllReduce_Sum_f32")
+    events = [{"name": n, "ph": "X", "ts": 9 * i, "dur": 3} for i, n in enumerate(names)]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(events))
+    table = as_text(load(path)).partition("passes that had work")[2]
+    assert "ncclDevKernel_AllGather…" in table
+    assert "ncclDevKernel_AllReduce…" in table
+
+
+def test_two_forms_exclude_each_other(tmp_path: Path) -> None:
+    done = run(TRACES[0], "--json", "--csv")
+    assert done.exit_code == 2
+    assert "--json and --csv exclude each other" in done.output
+
+
+@pytest.mark.parametrize("arguments", [["trace", str(TRACES[0])], ["tokens"], ["watch", "--once", "."]])
+def test_a_full_disk_below_standard_output_is_told_in_a_line(arguments: list[str], tmp_path: Path) -> None:
+    shutil.copy(TRACES[0], tmp_path)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "morimon", *arguments],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    lines = [line for line in done.stderr.splitlines() if "following" not in line]
+    assert (done.returncode, lines) == (
+        1,
+        ["morimon: standard output cannot be written: No space left on device."],
+    )
