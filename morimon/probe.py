@@ -257,17 +257,32 @@ class Probe:
         lasted = now - self._retry_ns > _LAST_RETRY_NS
         self._pause_ns = _FIRST_RETRY_NS if lasted else min(2 * self._pause_ns, _LAST_RETRY_NS)
         self._retry_ns = now + self._pause_ns
-        try:
-            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket.setblocking(False)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
-            self._socket.connect(self._path)
-        except (OSError, ValueError):  # ValueError: a null byte in the path
-            self._disconnect()
-        else:
-            if not self._put(self._socket, _line(self._hello)):
-                self._disconnect()
+        connection = self._new_connection()
+        if (
+            connection is not None and self._socket is not None
+        ):  # a signal handler that came in between has one
+            connection.close()
+        elif connection is not None:
+            self._socket, self._rest = connection, b""
         return self._socket
+
+    def _new_connection(self) -> socket.socket | None:
+        """A connected socket with the hello sent whole; the probe's own state changes when it is there, not before."""
+        hello = _line(self._hello)
+        try:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError:
+            return None
+        try:
+            connection.setblocking(False)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+            connection.connect(self._path)
+            if connection.send(hello, _NO_SIGNAL) == len(hello):
+                return connection
+        except (OSError, ValueError):  # ValueError: a null byte in the path
+            pass
+        connection.close()
+        return None
 
     def _flush(self, connection: socket.socket) -> bool:
         """Send what an earlier short send left, then the untold drops; True where the way is free."""

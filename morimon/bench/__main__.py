@@ -9,7 +9,10 @@ from morimon.bench.options import OptionsError, parse
 
 
 def main(argv: list[str]) -> int:
-    """Run this rank; 0 where all went well, 1 for a failed verification or a trace that cannot be written, 2 for options that cannot be."""
+    """Run this rank.
+
+    0 where all went well, 1 for a failed verification or a trace that cannot be written, 2 for options that cannot be.
+    """
     try:
         world_size = int(os.environ.get("WORLD_SIZE", "1"))
         options = parse(argv, world_size)

@@ -9,7 +9,7 @@ from typing import Literal, NoReturn, get_args
 
 import msgspec
 
-from morimon.ep.config import ConfigError, EpConfig
+from morimon.ep.config import ConfigError, EpConfig, default_combine_dtype
 from morimon.ep.routing import ROUTINGS, Routing, route
 
 Command = Literal["bench", "stress", "profile"]
@@ -66,7 +66,7 @@ def parse(argv: Sequence[str], world_size: int) -> Options:
             num_experts=_num_experts(given.num_experts, given.num_experts_per_rank, world_size),
             topk=given.num_experts_per_token,
             dtype=given.dtype,
-            combine_dtype=given.combine_dtype or ("fp32" if given.dtype == "fp32" else "bf16"),
+            combine_dtype=given.combine_dtype or default_combine_dtype(given.dtype),
             kernel_type=given.kernel_type,
         )
         # One token shows whether the pattern fits at all.

@@ -15,11 +15,11 @@ from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchError
 from morimon.model.events import RecordEvent
 from morimon.report.exits import ExitCode, exit_code
-from morimon.report.follow import NotARecordError, ending, follow, recorded
+from morimon.report.follow import NotARecordError, follow, recorded
 from morimon.report.reporters import JsonReporter, TextReporter, say
 from morimon.report.succession import Succession
 from morimon.runs.folder import RunFolder, default_runs_dir
-from morimon.runs.listing import RunInfo, RunsError, find_run, list_runs
+from morimon.runs.listing import RunInfo, RunsError, find_run, list_runs, read_end
 from morimon.store.snapshot import RunSnapshot
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
         sys.exit(code)
     if mode == "replay":
         sys.exit(ExitCode.OK)
-    end = ending(folder)
+    end = read_end(folder)
     if end is None:
         say(sys.stderr, f"run {folder.run_id} goes on; `morimon attach {folder.run_id}` shows it again.")
         sys.exit(ExitCode.OK)

@@ -18,16 +18,15 @@ LONGEST_LINE_BYTES = 16 << 20
 
 
 class RecordReader:
-    """Events of one `events.jsonl`, from `offset` on, a piece of at most PIECE_BYTES a call."""
+    """Events of one `events.jsonl`, a piece of at most PIECE_BYTES a call."""
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.offset = offset
+        self.offset = 0
         """Bytes read so far; the half line at their end waits in memory."""
         self.bad_lines = 0
         self.unknown_events = 0
         self._file = path.open("rb")
-        self._file.seek(offset)
         self._half = bytearray()
         self._skipping = False
         self._newest_ns = 0

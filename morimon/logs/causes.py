@@ -25,14 +25,19 @@ _ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
 _OWN, _UNEXPLAINED, _FOLLOWED = range(3)
 
 
+def signal_name(number: int) -> str:
+    """SIGKILL for 9; some signals have a number alone."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
 def ended(rank: int, code: int) -> Failure:
     """How a rank's process ended, from its exit code as Python counts it: negative for a signal."""
     if code >= 0:
         return Failure(rank=rank, cause=f"Rank {rank} exited with code {code}.", exitcode=code)
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
+    name = signal_name(-code)
     likely = _LIKELY.get(name)
     return Failure(
         rank=rank, cause=f"Rank {rank} was ended by {name}{f': {likely}' if likely else ''}.", signal=name

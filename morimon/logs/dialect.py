@@ -49,7 +49,7 @@ class Source:
 
     def configured(self, **fields: object) -> Configured:
         """A Configured event of this source, now; fields are JobConfig's."""
-        return Configured(t_ns=self.t_ns, restart=self.restart, config=JobConfig(**fields))  # type: ignore[arg-type]
+        return Configured(t_ns=self.t_ns, restart=self.restart, config=JobConfig(**fields))  # type: ignore[arg-type]  # fields by name
 
     def progress(self, done: int, total: int | None, label: str) -> Progress:
         """A Progress event of this source, now."""

@@ -35,8 +35,8 @@ class Piece(NamedTuple):
 class LineSplitter:
     """Cuts a growing file behind line ends, whatever pieces it is read in."""
 
-    def __init__(self, offset: int = 0) -> None:
-        self._offset = offset
+    def __init__(self) -> None:
+        self._offset = 0
         self._pending = bytearray()
 
     def tail(self, most: int) -> bytes:

@@ -5,17 +5,13 @@ What is printed, and when, depends on the record alone, so that a replay prints 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-import msgspec
-
 from morimon.feeds.record import RecordReader
-from morimon.model.codec import decode
 from morimon.model.config import JobConfig
 from morimon.model.events import (
     Configured,
@@ -35,8 +31,6 @@ from morimon.store.store import Store
 _POLL_S = 0.1
 _LOOK_S = 1.0
 """Pause between two looks at whether anybody still writes the record."""
-_TAIL_BYTES = 1 << 16
-"""The record's last line is well within this."""
 _PARTS = 10
 _LEAST_S = 1.0
 _MOST_S = 10.0
@@ -181,15 +175,3 @@ def living(folder: RunFolder) -> Iterator[RecordEvent]:
     finally:
         reader.close()
     yield RunEnded(t_ns=newest_ns, outcome="lost")
-
-
-def ending(folder: RunFolder) -> RunEnded | None:
-    """How the run ended, from the last line of its record; None while it goes on."""
-    try:
-        with folder.events_path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            lines = file.read().splitlines()
-        last = decode(lines[-1]) if lines else None
-    except (OSError, msgspec.DecodeError):
-        return None
-    return last if isinstance(last, RunEnded) else None

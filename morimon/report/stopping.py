@@ -16,14 +16,16 @@ from morimon.runs.folder import RunFolder
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+_STDERR = 2
+
+
 class StopOnSignals:
     """While entered, SIGINT, SIGTERM and SIGHUP stop the job of `folder` instead of this process.
 
-    Signals that arrive before there is a folder are kept for it. `err` is the file descriptor to speak to.
+    Signals that arrive before there is a folder are kept for it.
     """
 
-    def __init__(self, err: int = 2) -> None:
-        self._err = err
+    def __init__(self) -> None:
         self._folder: RunFolder | None = None
         self._before: dict[int, Any] = {}
         self.count = 0
@@ -65,6 +67,6 @@ class StopOnSignals:
     def _say(self, sentence: str) -> None:
         # A handler may interrupt a write to sys.stderr, whose buffer must then not be entered again.
         try:
-            os.write(self._err, f"morimon: {sentence}\n".encode())
+            os.write(_STDERR, f"morimon: {sentence}\n".encode())
         except OSError:  # nobody listens any more; the job must be stopped all the same
             return

@@ -10,8 +10,9 @@ from morimon.draw.line import plain
 from morimon.draw.table import Column, fit
 from morimon.draw.text import cells
 from morimon.draw.units import gbps, micros, tokens
+from morimon.logs.causes import signal_name
 from morimon.report.excerpt import Excerpt
-from morimon.report.text import drop_lines, failure_lines, lateness_in_full, outcome_line, signal_name
+from morimon.report.text import drop_lines, failure_lines, lateness_in_full, outcome_line
 from morimon.store.snapshot import Extreme, RankSnapshot, RunSnapshot, Spread
 
 Figure = Callable[[float | None, Glyphs], str]

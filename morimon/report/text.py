@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
 from morimon.draw.glyphs import ASCII, UNICODE, Glyphs
 from morimon.draw.text import sanitised
 from morimon.draw.units import duration, gbps, micros
+from morimon.logs.causes import signal_name
 from morimon.report.excerpt import Excerpt
 from morimon.report.now import means_now
 from morimon.runs.command import short_command
@@ -100,14 +100,6 @@ def outcome_line(snapshot: RunSnapshot) -> str:
     how = f" by {signal_name(-code)}" if code < 0 else f" with exit code {code}" if code else ""
     counted = f"{_counted(len(snapshot.ranks), 'rank')}, {_counted(rounds, 'round')} counted"
     return f"{state}{how} after {duration(snapshot.elapsed_s)}: {counted}"
-
-
-def signal_name(number: int) -> str:
-    """SIGKILL for 9; some signals have a number alone."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _counted(count: int, what: str) -> str:

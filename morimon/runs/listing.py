@@ -58,7 +58,7 @@ class UnknownRunError(RunsError):
 def list_runs(runs_dir: Path) -> list[RunInfo]:
     """Every run of `runs_dir`, newest first; folders that hold no record are left out.
 
-    None where there is no such folder; RunsError where it cannot be read.
+    Empty where there is no such folder; RunsError where it cannot be read.
     """
     try:
         paths = [Path(entry) for entry in os.scandir(runs_dir) if entry.is_dir()]
@@ -99,15 +99,21 @@ def read_header(folder: RunFolder) -> RunHeader | None:
     return first if isinstance(first, RunHeader) else None
 
 
-def has_ended(folder: RunFolder) -> bool:
-    """Whether the record tells the job's end."""
+def read_end(folder: RunFolder) -> RunEnded | None:
+    """How the run ended, from the last line of its record; None while it goes on."""
     try:
         with folder.events_path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             lines = file.read().splitlines()
-        return bool(lines) and isinstance(decode(lines[-1]), RunEnded)
+        last = decode(lines[-1]) if lines else None
     except (OSError, msgspec.DecodeError):
-        return False
+        return None
+    return last if isinstance(last, RunEnded) else None
+
+
+def has_ended(folder: RunFolder) -> bool:
+    """Whether the record tells the job's end."""
+    return read_end(folder) is not None
 
 
 def find_run(runs_dir: Path, name: str) -> RunFolder:
@@ -132,25 +138,20 @@ def find_run(runs_dir: Path, name: str) -> RunFolder:
     return meant[0].folder
 
 
-def prune(
-    runs_dir: Path, *, keep: int = 0, older_than_s: float = 0.0, max_bytes: int | None = None
-) -> list[RunInfo]:
+def prune(runs_dir: Path, *, keep: int = 0, older_than_s: float = 0.0) -> list[RunInfo]:
     """Remove runs that do not run: all but the newest `keep`, and of those only what is older than `older_than_s`.
 
-    With `max_bytes` no more goes than is needed, oldest first, for the rest to take at most that. Running ones are
-    never touched, but count. Returns what was removed, oldest first.
+    Returns what was removed, oldest first.
     """
     runs = list_runs(runs_dir)
-    total_bytes = sum(info.size_bytes for info in runs)
     youngest_unix_ns = time.time_ns() - round(older_than_s * 1e9)
     removed = []
     for info in reversed([info for info in runs if info.state != "running"][keep:]):
-        if info.started_unix_ns > youngest_unix_ns or (max_bytes is not None and total_bytes <= max_bytes):
+        if info.started_unix_ns > youngest_unix_ns:
             break
         if launch := info.folder.launch():
             Path(launch.socket).unlink(missing_ok=True)
         shutil.rmtree(info.path)
-        total_bytes -= info.size_bytes
         removed.append(info)
     return removed
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from statistics import median, median_low
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from morimon.model.events import Phase
+from morimon.model.events import PHASES, Phase
 from morimon.store.snapshot import Straggler
 
-PHASES: tuple[Phase, ...] = get_args(Phase)
 OPEN_ROUNDS = 64
 """Rounds of a phase that wait for their last ranks; older ones go unjudged."""
 STRAGGLER_WINDOW = 256

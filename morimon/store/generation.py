@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from morimon.model.config import JobConfig
-from morimon.model.events import Phase, PhaseDone, PhaseEntered, Progress
-from morimon.store.arrivals import PHASES, Arrivals
+from morimon.model.events import PHASES, Phase, PhaseDone, PhaseEntered, Progress
+from morimon.store.arrivals import Arrivals
 from morimon.store.rank import RankRow, gbps
 from morimon.store.snapshot import RankSnapshot
 from morimon.store.tally import PhaseTally

@@ -335,6 +335,35 @@ def test_a_signal_handler_may_use_the_probe_that_it_interrupts(listener: Listene
         assert sorted(line["done"] for line in lines if line.get("label") == label) == list(numbers)
 
 
+@pytest.mark.parametrize("step", ["setblocking", "setsockopt", "connect"])
+def test_a_signal_handler_may_use_the_probe_while_it_connects(
+    listener: Listener, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    probe = Probe(listener.path, rank=0)
+    whole = getattr(socket.socket, step)
+    interrupted: list[str] = []
+
+    class Interrupted(socket.socket):
+        pass
+
+    def interrupt(self: socket.socket, *arguments: object) -> object:
+        if not interrupted:
+            interrupted.append(step)
+            probe.progress(1, label="signal")
+        return whole(self, *arguments)
+
+    setattr(Interrupted, step, interrupt)
+    monkeypatch.setattr("morimon.probe.socket.socket", Interrupted)
+    probe.progress(0, label="main")
+    probe.close()
+    monkeypatch.undo()
+    assert interrupted == [step]
+    lines = list(objects(listener.accept()))
+    assert lines[0]["ev"] == "hello"
+    assert [line["done"] for line in lines if line["ev"] == "progress"] == [0]
+    assert [line["count"] for line in lines if line["ev"] == "dropped"] == [probe.dropped] == [1]
+
+
 FORKED = """
 import os, sys
 from morimon.probe import Probe

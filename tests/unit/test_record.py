@@ -85,10 +85,3 @@ def test_an_endless_line_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     events = read_all(reader)
     assert note("after") in events
     assert reader.bad_lines == 1
-
-
-def test_reading_from_an_offset(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    first, second = encode(note("a")), encode(note("b"))
-    path.write_bytes(first + second)
-    assert read_all(RecordReader(path, offset=len(first))) == [note("b")]

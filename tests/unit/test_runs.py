@@ -238,9 +238,3 @@ class TestPrune:
         make_run(tmp_path, "young", age_s=10)
         make_run(tmp_path, "old", age_s=1000)
         assert [info.id for info in prune(tmp_path, older_than_s=100)] == ["old"]
-
-    def test_size(self, tmp_path: Path) -> None:
-        for age_s, run_id in enumerate(["c", "b", "a"]):
-            (make_run(tmp_path, run_id, age_s=age_s).path / "output").write_bytes(bytes(10_000))
-        assert [info.id for info in prune(tmp_path, max_bytes=25_000)] == ["a"]
-        assert prune(tmp_path, max_bytes=25_000) == []
