@@ -33,6 +33,12 @@ class Frame:
         """From 180 columns on: everything."""
         return self.width >= 180
 
+    def fit(self, line: Line) -> Line:
+        """The line in at most the frame's width; where something is missing the last cell says so."""
+        if width_of(line) <= self.width:
+            return line
+        return (*fitted(line, self.width - 1), Run(self.glyphs.ellipsis, line[-1].role))
+
 
 class Body(Protocol):
     """Rows that scroll, made one by one."""

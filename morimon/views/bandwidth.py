@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from morimon.draw.axis import Axis
 from morimon.draw.line import Line, Role, Run, merged
-from morimon.draw.page import Frame, Lines, Page, body_lines, fitted
+from morimon.draw.page import Frame, Lines, Page, body_lines
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.text import padded
 from morimon.draw.units import percent
@@ -92,7 +92,7 @@ class BandwidthRows:
         ]
         for phase, figure in zip(self.chart.phases, halves, strict=True):
             runs += self._half(figure, phase)
-        return fitted(merged(runs), self.frame.width)
+        return self.frame.fit(merged(runs))
 
     def headings(self) -> list[Line]:
         """Titles of the columns and the axis over the bars; the phases above them where there are two."""
@@ -105,7 +105,7 @@ class BandwidthRows:
             runs += [*half, Run(" " * room)]
             names.append(Run(padded(f"{phase:>8}", self._half_width()), phase))
         lines = [names, runs] if len(self.chart.phases) > 1 else [runs]
-        return [fitted(merged(line), self.frame.width) for line in lines]
+        return [self.frame.fit(merged(line)) for line in lines]
 
     def _half(self, figure: Figure, phase: Phase) -> list[Run]:
         glyphs = self.frame.glyphs
@@ -169,7 +169,7 @@ def _title(snapshot: RunSnapshot, shown: Chart, state: BandwidthState, frame: Fr
     if state.filter.text:
         ranks = max(len(shown.blocks) - 1, 0)
         runs += [Run("  "), Run(f" {ranks} of {len(snapshot.ranks)} ranks: {state.filter.text} ", "match")]
-    return fitted(merged(runs), frame.width)
+    return frame.fit(merged(runs))
 
 
 def sheet(snapshot: RunSnapshot, state: BandwidthState, rates: LineRates) -> Sheet:

@@ -6,7 +6,7 @@ import textwrap
 
 from morimon.draw.glyphs import Glyphs
 from morimon.draw.line import Line, Run
-from morimon.draw.page import Frame, fitted
+from morimon.draw.page import Frame
 from morimon.draw.text import clipped
 from morimon.draw.units import gbps, number
 from morimon.store.snapshot import RunSnapshot
@@ -34,7 +34,7 @@ def notes(snapshot: RunSnapshot, shown: Chart, frame: Frame) -> list[Line]:
     else:
         text = spelled(_unknown(snapshot, shown), frame.glyphs)
         lines += [(Run(f" {line}", "dim"),) for line in _wrapped(text, frame)]
-    return [fitted(line, frame.width) for line in lines]
+    return [frame.fit(line) for line in lines]
 
 
 def _trouble(shown: Chart, glyphs: Glyphs) -> str:

@@ -105,7 +105,7 @@ def on_paper(snapshot: RunSnapshot, frame: Frame, read: Reader) -> Page:
     rows.extend(snapshot.logs)
     what = Run(f" {_what(snapshot, frame.glyphs, state, rows)}", "heading")
     body = LogBody(rows, read, replace(frame, width=sys.maxsize), state, _gutter_width(snapshot))
-    return Page((*_failure(snapshot, frame, read), fitted((what,), frame.width)), body)
+    return Page((*_failure(snapshot, frame, read), frame.fit((what,))), body)
 
 
 def _gutter_width(snapshot: RunSnapshot) -> int:
@@ -127,7 +127,7 @@ def _choice_line(snapshot: RunSnapshot, frame: Frame, state: LogState, rows: Log
             Run(f" {sanitised(state.search)} ", "match"),
             Run("  n N next, previous", "dim"),
         ]
-    return fitted(merged(runs), frame.width)
+    return frame.fit(merged(runs))
 
 
 def _none(choice: LogChoice) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from morimon.draw.line import Line, Role, Run
-from morimon.draw.page import Frame, fitted
+from morimon.draw.line import Line, Role, Run, width_of
+from morimon.draw.page import Frame
 from morimon.draw.table import Cell, Column, fit
 from morimon.draw.units import gbps, micros
 from morimon.store.snapshot import Extreme, PhaseSummary, RunSnapshot, Spread
@@ -32,7 +32,7 @@ def summary(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
     """Four lines with headings where there is room; two lines below 110 columns or 30 lines."""
     phases = [phase for phase in (snapshot.dispatch, snapshot.combine) if phase is not None]
     if frame.is_narrow or (frame.height is not None and frame.height < 30):
-        return tuple(fitted(_folded(phase, frame), frame.width) for phase in phases)
+        return tuple(_folded(phase, frame) for phase in phases)
     if not phases:
         return ()
     micro = frame.glyphs.micro + "s"
@@ -69,7 +69,7 @@ def _three(spread: Spread | None) -> dict[str, float | None]:
 
 
 def _folded(phase: PhaseSummary, frame: Frame) -> Line:
-    """One phase in one line of at most 80 cells."""
+    """One phase in one line of at most 80 cells; where there are fewer the last figures go, whole."""
     glyphs = frame.glyphs
     name = Run(f" {phase.phase:<8} ", _PHASE_ROLES[phase.phase])
     latency = phase.latency_us
@@ -81,14 +81,18 @@ def _folded(phase: PhaseSummary, frame: Frame) -> Line:
         return [Run(f"{word} ", "dim"), Run(f"{micros(one.value, glyphs):>7}"), Run(f" {where:<7} ", "dim")]
 
     bandwidth = gbps(phase.xgmi_gbps.average if phase.xgmi_gbps else None, glyphs)
-    return (
-        name,
-        *extreme("best", latency.best),
-        *extreme("worst", latency.worst),
-        Run("mean ", "dim"),
-        Run(f"{micros(latency.average, glyphs):>7} {glyphs.micro}s"),
-        Run(f"{bandwidth:>6} GB/s"),
-    )
+    parts: list[list[Run]] = [
+        extreme("best", latency.best),
+        extreme("worst", latency.worst),
+        [Run("mean ", "dim"), Run(f"{micros(latency.average, glyphs):>7} {glyphs.micro}s")],
+        [Run(f"{bandwidth:>6} GB/s")],
+    ]
+    line: Line = (name,)
+    for part in parts:
+        if width_of((*line, *part)) > frame.width:
+            break
+        line = (*line, *part)
+    return line
 
 
 def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
@@ -102,15 +106,15 @@ def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
             f" {glyphs.warning} rank {late.rank} is late:{where} {behind} after the median rank, "
             f"last in {late.rounds} of {late.judged} rounds"
         )
-        return fitted((Run(text, "late"),), frame.width)
+        return frame.fit((Run(text, "late"),))
     if snapshot.arrivals_judged:
         text = f" {glyphs.done} no rank is late ({snapshot.arrivals_judged} arrivals compared)"
-        return fitted((Run(text, "dim"),), frame.width)
+        return frame.fit((Run(text, "dim"),))
     if snapshot.dispatch is not None or snapshot.combine is not None:
         text = " who is late cannot be told: this job reports durations, not arrivals"
-        return fitted((Run(text, "dim"),), frame.width)
+        return frame.fit((Run(text, "dim"),))
     if snapshot.state in ("starting", "running"):
-        return fitted((Run(_waiting(snapshot), "dim"),), frame.width)
+        return frame.fit((Run(_waiting(snapshot), "dim"),))
     return ()
 
 

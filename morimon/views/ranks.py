@@ -11,7 +11,7 @@ from math import inf
 
 from morimon.draw.axis import Axis, settled
 from morimon.draw.line import Line, Run
-from morimon.draw.page import Frame, Page, Spot, fitted
+from morimon.draw.page import Frame, Page, Spot
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.table import Table, fit
 from morimon.store.snapshot import RankSnapshot, RunSnapshot
@@ -181,7 +181,7 @@ def _head(
     notes = [f"{shown} of {len(snapshot.ranks)} ranks: {state.filter.text}"] if state.filter.text else []
     notes += ["following the worst"] if state.follow else []
     if notes:
-        groups = fitted((Run(f" {f' {frame.glyphs.dot} '.join(notes)} ", "match"),), frame.width)
+        groups = frame.fit((Run(f" {f' {frame.glyphs.dot} '.join(notes)} ", "match"),))
     rule = Run(frame.glyphs.rule * frame.width, "border")
     if frame.height is None or frame.height >= 22:
         lines.append((rule,))

@@ -110,7 +110,7 @@ def state_lines(snapshot: RunSnapshot, viewing: Viewing, frame: Frame) -> tuple[
         dot = f" {glyphs.dot} " if rest else ""
         lines = [_ends([Run(" "), Run(name_text, "title"), Run(dot + rest, "dim")], right, frame.width)]
     if snapshot.failure is not None:
-        lines.append(fitted(failure_line(snapshot.failure, glyphs), frame.width))
+        lines.append(frame.fit(failure_line(snapshot.failure, glyphs)))
     return tuple(lines)
 
 

@@ -8,7 +8,7 @@ from statistics import median
 
 from morimon.draw.charts import spark
 from morimon.draw.line import Line, Role, Run, merged
-from morimon.draw.page import Frame, Page, Spot, fitted
+from morimon.draw.page import Frame, Page, Spot
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.table import Cell, Column, Table, fit
 from morimon.draw.text import sanitised
@@ -85,7 +85,7 @@ def _head(
         [Run(f" processes of the ranks{where}, with their children", "heading"), Run(note, "match")]
     )
     heading, spots = table.heading(state.sort, descending=state.descending, line=1)
-    return (fitted(first, frame.width), heading), spots
+    return (frame.fit(first), heading), spots
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _counters(snapshot: RunSnapshot, frame: Frame) -> list[Line]:
         else:
             middle = median(value for value, _ in told)
             text = f"{low[0]:g} rank {low[1]}  ..  median {middle:g}  ..  {high[0]:g} rank {high[1]}"
-        lines.append(fitted((Run(f"{label:<24}", "text"), Run(text)), frame.width))
+        lines.append(frame.fit((Run(f"{label:<24}", "text"), Run(text))))
     if len(values) > COUNTERS_SHOWN:
         lines.append((Run(f" and {len(values) - COUNTERS_SHOWN} more", "dim"),))
     return lines
@@ -176,7 +176,7 @@ def _set_aside(snapshot: RunSnapshot, frame: Frame) -> list[Line]:
     for drop in snapshot.drops[-NOTES_SHOWN:]:
         who = "" if drop.rank is None else f" (rank {drop.rank})"
         text = f" {frame.glyphs.warning} {number(drop.count, 0, frame.glyphs)} {sanitised(drop.reason)}{who}"
-        lines.append(fitted((Run(text, "warning"),), frame.width))
+        lines.append(frame.fit((Run(text, "warning"),)))
     return lines
 
 
@@ -184,7 +184,7 @@ def _notes(snapshot: RunSnapshot, frame: Frame) -> list[Line]:
     """What the hub had to say, newest last; where it said nothing of GPUs and NICs, that there are no figures."""
     lines: list[Line] = [_rule("this machine", frame)]
     lines += [
-        fitted((Run(f" {sanitised(note.text)}", _LEVEL_ROLES[note.level]),), frame.width)
+        frame.fit((Run(f" {sanitised(note.text)}", _LEVEL_ROLES[note.level]),))
         for note in snapshot.notes[-NOTES_SHOWN:]
     ]
     if not any("GPU" in note.text for note in snapshot.notes):

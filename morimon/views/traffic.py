@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from morimon.draw.line import Line, Run, merged, width_of
-from morimon.draw.page import Frame, Page, fitted
+from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Scalar, Sheet
 from morimon.draw.units import number, tokens
 from morimon.ep.imbalance import imbalance
@@ -106,7 +106,7 @@ def build(snapshot: RunSnapshot, frame: Frame, state: TrafficState | None = None
 
 
 def _fitted(lines: Sequence[Line], frame: Frame) -> tuple[Line, ...]:
-    return tuple(fitted(line, frame.width) for line in lines)
+    return tuple(frame.fit(line) for line in lines)
 
 
 def _title(grid: Grid, frame: Frame) -> Line:
@@ -199,7 +199,7 @@ def _nothing(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
             f" tokens received, {len(told)} ranks: {evenness(imbalance(loads))}, "
             f"most by rank {rank}: {tokens(most, frame.glyphs)}"
         )
-    return tuple(fitted((Run(line, "dim"),), frame.width) for line in lines)
+    return tuple(frame.fit((Run(line, "dim"),)) for line in lines)
 
 
 def sheet(snapshot: RunSnapshot, state: TrafficState) -> Sheet:

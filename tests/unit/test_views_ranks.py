@@ -53,6 +53,17 @@ def text_of(page: Page) -> list[str]:
     return [plain(line) for line in page.lines()]
 
 
+@pytest.mark.parametrize("width", range(60, 81))
+def test_no_figure_and_no_sentence_is_cut_without_a_mark(width: int) -> None:
+    wide = build(RUNNING, Frame(109, 24)).head[:3]
+    for line, whole in zip(build(RUNNING, Frame(width, 24)).head[:3], wide, strict=True):
+        text = plain(line)
+        assert width_of(line) <= width
+        rest = plain(whole).removeprefix(text.removesuffix("…"))
+        assert rest != plain(whole)
+        assert text.endswith("…") or not rest or rest.startswith(" ")
+
+
 @pytest.mark.parametrize(
     ("name", "snapshot", "size", "glyphs"),
     [
