@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from morimon.tui.themes import Palette
 
 CLIPBOARD_BYTES = 74_994
 """Largest text for OSC 52: with base64 and its frame it stays below 100 000 bytes, the limit of xterm and tmux."""
+TMUX_S = 1.0
 _FORMS: Mapping[str, Form] = {"csv": "csv", "json": "json", "markdown": "markdown"}
 
 
@@ -34,6 +36,24 @@ def osc52(text: str, *, in_tmux: bool) -> str | None:
         return None
     plain = f"\x1b]52;c;{base64.b64encode(raw).decode()}\x07"
     return plain + f"\x1bPtmux;{plain.replace(chr(27), chr(27) * 2)}\x1b\\" if in_tmux else plain
+
+
+def into_tmux(text: str) -> bool:
+    """Give the text to tmux, which passes it on to its own terminal where that may be; False where tmux does not take it.
+
+    Unlike a sequence among the output this works with tmux's default of `set-clipboard external`.
+    """
+    try:
+        done = subprocess.run(
+            ["tmux", "load-buffer", "-w", "-"],
+            input=text.encode(),
+            timeout=TMUX_S,
+            capture_output=True,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def write_new(folder: Path, stem: str, suffix: str, text: str) -> Path:
@@ -78,12 +98,17 @@ class TakingActions(App[int], inherit_bindings=False):
 
     def copy(self, text: str) -> None:
         """Put a text on the clipboard, or into a file where it is too large for that."""
-        sequence = osc52(text, in_tmux="TMUX" in os.environ)
+        in_tmux = "TMUX" in os.environ
+        if in_tmux and into_tmux(text):
+            self.say(f"copied {len(text)} characters into tmux's buffer, and on to its terminal's clipboard")
+            return
+        sequence = osc52(text, in_tmux=in_tmux)
         if sequence is None:
             self.write_file("copy", ".txt", text, "too large for the clipboard: ")
         elif self._driver is not None:
             self._driver.write(sequence)
-            self.say(f"copied {len(text)} characters")
+            hint = "; tmux passes it on after `set -g set-clipboard on`" if in_tmux else ""
+            self.say(f"sent {len(text)} characters to the terminal's clipboard{hint}")
 
     def action_export(self) -> None:
         """Ask for the form, then write the visible table."""

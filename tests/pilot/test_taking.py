@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from morimon.tui.options import Options
-from morimon.tui.taking import CLIPBOARD_BYTES, osc52, write_new
+from morimon.tui.taking import CLIPBOARD_BYTES, into_tmux, osc52, write_new
 from tests.support.records import Plan, make_record
 from tests.support.viewer import FedSource, viewer
 
@@ -28,6 +31,45 @@ def test_inside_tmux_the_outer_terminal_is_told_too() -> None:
     assert both == plain + "\x1bPtmux;\x1b" + plain + "\x1b\\"
 
 
+@pytest.fixture
+def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A tmux server of its own, as it is without settings."""
+    if shutil.which("tmux") is None:
+        pytest.skip("there is no tmux")
+    socket = tmp_path / "socket"
+    server = ["tmux", "-S", str(socket), "-f", "/dev/null"]
+    subprocess.run([*server, "new-session", "-d", "-s", "one", "sleep 60"], check=True)
+    monkeypatch.setenv("TMUX", f"{socket},0,0")
+    yield socket
+    subprocess.run([*server, "kill-server"], check=True)
+
+
+def test_tmux_as_it_comes_takes_the_text(tmux: Path) -> None:
+    assert into_tmux("rank 3\t+112.6 µs")
+    shown = subprocess.run(
+        ["tmux", "-S", str(tmux), "show-buffer"], check=True, capture_output=True, text=True
+    )
+    assert shown.stdout == "rank 3\t+112.6 µs"
+
+
+def test_a_tmux_that_is_gone_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", f"{tmp_path / 'gone'},0,0")
+    assert not into_tmux("x")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not into_tmux("x")
+
+
+@pytest.mark.parametrize("takes", [True, False])
+async def test_only_what_was_done_is_said(takes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX", "/nowhere,0,0")
+    monkeypatch.setattr("morimon.tui.taking.into_tmux", lambda _: takes)
+    async with viewer(FedSource(make_record(Plan(rounds=2)).events)) as (app, pilot):
+        await pilot.press("y")
+        (notice,) = app._notifications
+    assert notice.message.startswith("copied " if takes else "sent ")
+    assert ("set-clipboard on" in notice.message) != takes
+
+
 def test_a_text_that_is_too_large_does_not() -> None:
     at_the_limit = osc52("x" * CLIPBOARD_BYTES, in_tmux=False)
     assert at_the_limit is not None
@@ -36,7 +78,8 @@ def test_a_text_that_is_too_large_does_not() -> None:
     assert osc52("µ" * (CLIPBOARD_BYTES // 2 + 1), in_tmux=False) is None
 
 
-async def test_it_goes_to_a_file_then(tmp_path: Path) -> None:
+async def test_it_goes_to_a_file_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMUX", raising=False)
     options = Options(theme="dark", refresh_hz=0.01, export_dir=tmp_path)
     async with viewer(FedSource(make_record(Plan(rounds=2)).events), options=options) as (app, pilot):
         app.copy("x" * (CLIPBOARD_BYTES + 1))
