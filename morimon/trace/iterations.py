@@ -2,7 +2,8 @@
 
 A warp meets the slots of its family in a fixed order, so that its order falls only from one pass to the next. Where
 every warp made as many passes, and none was cut, the n-th passes of all warps are the n-th iteration, however launches
-overlap. Where warps lost passes (a wrapped ring, a cut file), a fall still says: a boundary lies between the end of the
+overlap; the passes of a few warps that lost some go with those of the others that they fit. Where most warps lost
+passes (a wrapped ring, a cut file), a fall still says: a boundary lies between the end of the
 span before and the start of the one after. Launches that such a file holds are taken not to overlap, so that one
 boundary serves all warps, and the fewest times that meet every such interval are the boundaries. Either way a launch
 whose grid runs in waves stays one iteration.
@@ -75,20 +76,24 @@ def _by_order(spans: Lines, order: Ints) -> Ints:
     fall = np.append(False, inside & (np.diff(its_order) < 0))
     if (
         not fall.any()
-    ):  # a single kernel, again and again: the same slot in the same warp is the next iteration
+    ):  # a kernel alone, again and again: the same slot in the same warp is the next iteration
         same = inside & (np.diff(spans.slot[by_warp]) == 0)
         fall = np.append(False, same & _single_slot(warp, spans.slot[by_warp])[1:])
     first = np.flatnonzero(new)
     passes = np.cumsum(fall)
     passes -= np.repeat(passes[first], np.diff(np.append(first, warp.size)))
-    if not _all_made_the_same(first, its_order, passes):
+    if _all_made_the_same(first, its_order, passes):
+        numbers: Ints | None = passes
+    else:
+        numbers = _carried(first, its_order, passes, spans.slot[by_warp], spans.start[by_warp])
+    if numbers is None:
         at = np.flatnonzero(fall)
         result = np.searchsorted(
             _boundaries(spans.end[by_warp[at - 1]], spans.start[by_warp[at]]), spans.start, side="right"
         )
     else:
         result = np.full(spans.start.size, NONE)
-        result[by_warp] = passes
+        result[by_warp] = numbers
         constant = np.repeat(_constant(first, its_order, passes), np.diff(np.append(first, warp.size)))
         result[by_warp[constant]] = NONE
         if constant.any() or known.size < order.size:
@@ -128,6 +133,57 @@ def _all_made_the_same(first: Ints, order: Ints, passes: Ints) -> bool:
         return True
     uncut = (order[first] == least) & (order[last] == most)
     return bool((counts[told] == counts[told][0]).all() and (uncut[told].all() or counts[told][0] == 0))
+
+
+def _carried(first: Ints, order: Ints, passes: Ints, slot: NDArray[np.int32], start: Ints) -> Ints | None:
+    """The number of every span's pass where most warps lost none: of the others' passes each goes with the iteration in
+    which the slot that it begins with comes at about that time. None where a pass fits none, or two fit one.
+    """
+    size = np.diff(np.append(first, order.size))
+    last = first + size - 1
+    told = ~_constant(first, order, passes)
+    uncut = (order[first] == np.minimum.reduceat(order, first)) & (
+        order[last] == np.maximum.reduceat(order, first)
+    )
+    iterations = int(np.bincount(passes[last][told & uncut] + 1).argmax()) if (told & uncut).any() else 0
+    measure = told & uncut & (passes[last] + 1 == iterations)
+    if iterations < 2 or 2 * int(measure.sum()) <= int(told.sum()):
+        return None
+    warp = np.repeat(np.arange(first.size), size)
+    usual = _usual_starts(np.flatnonzero(measure[warp]), warp, passes, slot, start)
+    strays = np.flatnonzero((~measure & told)[warp])
+    same_pass = (np.diff(passes[strays]) == 0) & (np.diff(warp[strays]) == 0)
+    begins = strays[np.append(True, ~same_pass)]
+    fits = np.full(begins.size, NONE)
+    for code in distinct(slot[begins]).tolist():
+        at = np.flatnonzero(slot[begins] == code)
+        if np.isnan(usual[code]).any():
+            return None
+        middle = (usual[code][1:] + usual[code][:-1]) / 2
+        half = float(np.diff(usual[code]).min()) / 2
+        fits[at] = np.searchsorted(middle, start[begins[at]])
+        if (np.abs(usual[code][fits[at]] - start[begins[at]]) > half).any():
+            return None
+    if ((np.diff(fits) <= 0) & (np.diff(warp[begins]) == 0)).any():
+        return None
+    result: Ints = passes.copy()
+    lengths = np.diff(np.append(np.searchsorted(strays, begins), strays.size))
+    result[strays] = np.repeat(fits, lengths)
+    return result
+
+
+def _usual_starts(
+    mine: Ints, warp: Ints, passes: Ints, slot: NDArray[np.int32], start: Ints
+) -> NDArray[np.float64]:
+    """When a slot is reached in an iteration (slots, iterations), by the spans `mine`; NaN where it is not."""
+    slots, iterations = int(slot.max()) + 1, int(passes[mine].max()) + 1
+    by_key, key = stable_order((warp[mine] * iterations + passes[mine]) * slots + slot[mine])
+    opening = mine[by_key[firsts(key)]]
+    place = slot[opening] * iterations + passes[opening]
+    count = np.bincount(place, minlength=slots * iterations)
+    total = np.bincount(place, start[opening], slots * iterations)
+    mean: NDArray[np.float64] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean.reshape(slots, iterations)
 
 
 def _filled(spans: Lines, result: Ints) -> Ints:

@@ -46,6 +46,36 @@ def test_launches_that_overlap_are_told_by_the_passes_of_each_warp(skew: float, 
     assert partial(trace) == [""] * 4
 
 
+@pytest.mark.parametrize("skew", [0, 1, 1.5])
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {(5, "combine_dequant_accum", 3)},
+        {(5, name, 0) for name, _ in PASS},
+        {(5, name, 3) for name, _ in PASS},
+        {(5, name, 1) for name, _ in PASS} | {(6, "dispatch_send_tokens", 0), (7, "combine_barrier", 2)},
+        {(tid, name, 0) for tid in range(5) for name, _ in PASS[:3]},
+    ],
+)
+def test_a_few_warps_that_lost_spans_go_with_the_others(
+    skew: float, lost: set[tuple[int, str, int]], tmp_path: Path
+) -> None:
+    seen: dict[tuple[int, str, str], int] = {}
+    kept, wanted = [], []
+    for e in launches(skew):
+        key = (e["tid"], e["name"], e["ph"])
+        n = seen[key] = seen.get(key, -1) + 1
+        if (e["tid"], e["name"], n) not in lost:
+            kept.append(e)
+            if e["ph"] == "B":
+                wanted.append((e["ts"], e["tid"], n))
+    trace = load(file_of(tmp_path, kept))
+    spans = trace.spans
+    columns = spans.start_ns / 1000, trace.threads.tid[spans.thread], spans.iteration
+    got = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert sorted(got) == sorted(wanted)
+
+
 def test_kernels_of_foreign_name_go_with_the_pass_that_they_are_in(tmp_path: Path) -> None:
     events = []
     for e in launches(3):
