@@ -39,10 +39,14 @@ def micros(value_us: float | None, glyphs: Glyphs = UNICODE) -> str:
 
 
 def gbps(value: float | None, glyphs: Glyphs = UNICODE) -> str:
-    """10⁹ bytes/s: three decimals below 1, two below 10, one above, so that small links still show digits."""
-    if value is None:
+    """10⁹ bytes/s: two digits at least, however small, in at most six cells below 1000: 310.3, 3.12, 0.118, 0.0042, 4.2e-5."""
+    if value is None or math.isnan(value):
         return glyphs.missing
-    decimals = 3 if abs(value) < 1 else 2 if abs(value) < 10 else 1
+    size = abs(value)
+    if 0 < size < 0.001:
+        mantissa, exponent = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    decimals = 4 if 0 < size < 0.1 else 3 if size < 1 else 2 if size < 10 else 1
     return number(value, decimals, glyphs)
 
 

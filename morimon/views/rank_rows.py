@@ -18,10 +18,11 @@ from morimon.views.rank_fields import doing
 
 PHASE_ROLES: Mapping[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
 SPARK_MOST = 24
+_ACROSS = frozenset(("rdma", "dispatch_rdma", "combine_rdma"))
 
 
 def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
-    """All columns, wide enough for the largest figures of the snapshot and their sums; RDMA goes first where nothing crosses nodes."""
+    """All columns, wide enough for the largest figures of the snapshot and their sums; none for RDMA where nothing crosses nodes."""
     glyphs, ranks = frame.glyphs, snapshot.ranks
     micro = f"{glyphs.micro}s"
     phases = [figures for rank in ranks for figures in (rank.dispatch, rank.combine)]
@@ -33,16 +34,16 @@ def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
     time_width = widest([micros(longest_us, glyphs)], 8)
     late_width = widest([lateness(latest_us, glyphs)], 8)
     number = widest([str(max((rank.rank for rank in ranks), default=0))], 4)
-    node, rdma = (7, 6) if snapshot.crosses_nodes else (10, 9)
-    return [
+    crosses = snapshot.crosses_nodes
+    columns = [
         Column("mark", "", 1, right=False),
         Column("rank", "rank", number, sortable=True),
-        Column("node", "node", 4, priority=node, sortable=True),
+        Column("node", "node", 4, priority=7 if crosses else 10, sortable=True),
         Column("pid", "pid", 7, priority=12, role="dim", sortable=True),
         Column("phase", "phase", 8, right=False, sortable=True),
         Column("round", "round", 5, sortable=True),
         Column("recv", "recv", token_width, group="tokens", sortable=True),
-        Column("rdma", "rdma", token_width, group="tokens", priority=rdma, sortable=True),
+        Column("rdma", "rdma", token_width, group="tokens", priority=6, sortable=True),
         Column("arrived", f"+{micro}", late_width, group="arrived", sortable=True),
         Column("arrived_combine", f"cmb +{micro}", late_width, group="arrived", priority=11, sortable=True),
         Column("last", "last", 4, group="arrived", priority=8, sortable=True),
@@ -50,6 +51,7 @@ def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
         *_phase_columns("combine", micro, time_width, (4, 3, 8, 14)),
         Column("note", "", 8, right=False, priority=1, group="combine"),
     ]
+    return [column for column in columns if crosses or column.key not in _ACROSS]
 
 
 def _phase_columns(
@@ -101,7 +103,6 @@ class RankRows:
         glyphs = self.table.glyphs
         mark, note, trouble = self._trouble(rank)
         late: Role = trouble if rank.is_late else "text"
-        rdma_tokens = rank.rdma_tokens_algo if self.snapshot.crosses_nodes else None
         cells: dict[str, Cell] = {
             "mark": Run(mark, trouble),
             "rank": Run(str(rank.rank), "text" if trouble == "dim" else trouble),
@@ -110,7 +111,7 @@ class RankRows:
             "phase": _phase(rank, trouble),
             "round": _whole(rank.round, glyphs),
             "recv": tokens(rank.recv_tokens, glyphs),
-            "rdma": tokens(rdma_tokens, glyphs),
+            "rdma": tokens(rank.rdma_tokens_algo, glyphs),
             "arrived": Run(lateness(rank.dispatch.arrival_us, glyphs), late),
             "arrived_combine": Run(lateness(rank.combine.arrival_us, glyphs), late),
             "last": Run(str(rank.last_to_arrive or ""), trouble if rank.is_late else "dim"),

@@ -128,8 +128,8 @@ def test_one_node_shows_no_rdma_figures_and_two_nodes_do() -> None:
         for snapshot in (RUNNING, TWO_NODES)
     )
     assert str(TWO_NODES.rdma_tokens_algo_total) in two
-    rows = [line.split("│") for line in one.splitlines() if line.lstrip(" !").startswith("3 ")]
-    assert rows[0][1].split()[1] == "–"
+    headings = [next(line for line in text.splitlines() if " phase " in line) for text in (one, two)]
+    assert ["rdma" in heading for heading in headings] == [False, True]
 
 
 def test_a_missing_figure_is_a_dash_and_never_zero() -> None:
@@ -185,7 +185,7 @@ def test_filters(text: str, ranks: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "word"), [("lat", "“lat”"), ("speed>3", "“speed”"), ("phase=1", "“phase”"), ("3-", "“3-”")]
+    ("text", "word"), [("lat", "'lat'"), ("speed>3", "'speed'"), ("phase=1", "'phase'"), ("3-", "'3-'")]
 )
 def test_a_filter_that_cannot_be_read_says_why(text: str, word: str) -> None:
     with pytest.raises(FilterError, match=word):
