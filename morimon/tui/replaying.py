@@ -54,6 +54,6 @@ class ReplayActions(App[int], inherit_bindings=False):
             return None
         position = parse_position(text, self.source)
         if position is None:
-            return f"“{text}” is no place in this recording: a time (1:30), a share (45%) or a round (#12)"
+            return f"'{text}' is no place in this recording: a time (1:30), a share (45%) or a round (#12)"
         self.source.seek(position)
         return None

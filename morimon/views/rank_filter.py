@@ -61,7 +61,7 @@ def _test(word: str) -> Test:
     if word in _WORDS:
         return lambda rank: word in (rank.state, doing(rank))
     raise FilterError(
-        f"“{word}” is no filter: ranks (0-7,12), a word ({', '.join(_WORDS)}), or a figure (dispatch>1000)"
+        f"'{word}' is no filter: ranks (0-7,12), a word ({', '.join(_WORDS)}), or a figure (dispatch>1000)"
     )
 
 
@@ -73,7 +73,7 @@ def _numbers(part: str) -> range:
 def _comparison(name: str, sign: str, figure: str) -> Test:
     if name not in FIELDS or name == "phase":
         names = ", ".join(key for key in FIELDS if key != "phase")
-        raise FilterError(f"“{name}” is no figure of a rank: {names}")
+        raise FilterError(f"'{name}' is no figure of a rank: {names}")
     read, compare, limit = FIELDS[name].read, _OPERATORS[sign], float(figure)
 
     def test(rank: RankSnapshot) -> bool:

@@ -116,7 +116,7 @@ class Figures:
         for word in words:
             match = _COMPARE.fullmatch(word)
             if match and match[1] not in self.columns:
-                raise FigureFilterError(f"“{match[1]}” is no figure of this table: {', '.join(self.columns)}")
+                raise FigureFilterError(f"'{match[1]}' is no figure of this table: {', '.join(self.columns)}")
         return FigureFilter(text.strip(), words)
 
     def sheet(self, first: str, rows: Sequence[int] | NDArray[np.int64]) -> Sheet:

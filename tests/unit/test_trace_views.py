@@ -309,7 +309,7 @@ def test_tables_are_sorted_and_filtered_by_their_figures(loaded: Callable[..., T
     rows = look.slots.chosen("start", chosen, descending=False).tolist()
     assert rows
     assert all(look.slots.role[row] == "rdma" and (look.slots.value(row, "mean") or 0) > 1 for row in rows)
-    with pytest.raises(FigureFilterError, match="“speed” is no figure of this table: start, wall"):
+    with pytest.raises(FigureFilterError, match="'speed' is no figure of this table: start, wall"):
         look.slots.parse("speed>1")
 
 

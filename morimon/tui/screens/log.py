@@ -132,7 +132,7 @@ class LogScreen(DataScreen):
                 self._choose(replace(self.state, cursor=row, follow=False))
                 return
             row += by
-        self.owner.say(f"no further line holds “{self.state.search}”")
+        self.owner.say(f"no further line holds '{self.state.search}'")
 
     def _panned(self, text: str, span: tuple[int, int]) -> int:
         room = room_for_text(self.owner.snapshot, self.view.size.width)
