@@ -48,6 +48,8 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     TITLE = "morimon"
     CSS = """
     SearchIcon { display: none; }
+    ToastRack { margin-bottom: 2; }
+    Toast { max-height: 8; }
     .-ascii Container, .-ascii #--container, .-ascii #--input, .-ascii Toast { border: ascii $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("app", "screens", "replay")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import get_args
@@ -151,7 +152,9 @@ def read_theme(path: Path, known: Mapping[str, Palette]) -> Palette:
     styles = dict(default.styles) if default is not None else dict.fromkeys(ROLES, Style.null())
     for role, text in file.roles.items():
         if role not in ROLES:
-            raise ThemeError(f"theme {path}: [roles] {role}: no such role; there are {', '.join(ROLES)}")
+            near = get_close_matches(role, ROLES, 1)
+            hint = f"did you mean {near[0]}?" if near else f"{DEFAULT}.toml has all of them"
+            raise ThemeError(f"theme {path}: [roles] {role}: no such role; {hint}")
         try:
             styles[role] = Style.parse(text)
         except StyleSyntaxError as error:

@@ -66,7 +66,7 @@ def test_a_theme_file_that_leaves_roles_out_takes_them_from_the_default(tmp_path
     ("text", "said"),
     [
         ("not toml", "Expected '='"),
-        (BASE + '[roles]\nlatte = "red"\n', "[roles] latte: no such role"),
+        (BASE + '[roles]\nlatte = "red"\n', "[roles] latte: no such role; did you mean late?"),
         (BASE + '[roles]\nlate = "reddish"\n', "[roles] late: "),
         (BASE.replace("#336699", "blurple"), "[base] primary: 'blurple' is no colour"),
         ("dark = true\n", "missing required field `base`"),

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
 from morimon.draw.line import Line, Run
-from morimon.draw.page import Frame, Lines, Page, fitted
+from morimon.draw.page import Frame, Lines, Page
 from morimon.draw.text import cells, padded
 from morimon.tui.bindings import bindings_of
 from morimon.tui.keys import Key, shown
@@ -68,7 +68,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
             Run(glyphs.up_down, "key"),
             Run(" scroll", "dim"),
         )
-        return Page((fitted((Run(title, "heading"),), frame.width),), Lines(rows), (foot,))
+        return Page((frame.fit((Run(title, "heading"),)),), Lines(rows), (foot,))
 
     @on(RoomChanged)
     def _room_changed(self) -> None:
@@ -103,7 +103,7 @@ def _key_row(names: str, key: Key, frame: Frame) -> Line:
     """Keys, what they do, and the id in the settings at the right end."""
     blanks = " " * max(_TERM_COLUMNS - cells(names), 1)
     gap = " " * max(frame.width - 4 - _TERM_COLUMNS - cells(key.help) - cells(key.id), 2)
-    return fitted((Run(f"   {names}{blanks}", "key"), Run(key.help), Run(gap + key.id, "dim")), frame.width)
+    return frame.fit((Run(f"   {names}{blanks}", "key"), Run(key.help), Run(gap + key.id, "dim")))
 
 
 def _wrapped(term: str, meaning: str, frame: Frame) -> list[Line]:
@@ -111,6 +111,6 @@ def _wrapped(term: str, meaning: str, frame: Frame) -> list[Line]:
     pieces = wrap(meaning, max(frame.width - _TERM_COLUMNS - 5, 20))
     terms = [term, *[""] * (len(pieces) - 1)]
     return [
-        fitted((Run(f"   {padded(left, _TERM_COLUMNS)} ", "heading"), Run(piece)), frame.width)
+        frame.fit((Run(f"   {padded(left, _TERM_COLUMNS)} ", "heading"), Run(piece)))
         for left, piece in zip(terms, pieces, strict=True)
     ]
