@@ -9,6 +9,7 @@ from morimon.draw.units import gbps, micros
 from morimon.store.snapshot import Extreme, PhaseSummary, RunSnapshot, Spread
 
 _PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
+_ACROSS = "RDMA algo GB/s"
 
 _COLUMNS = (
     Column("phase", "", 8, right=False),
@@ -22,9 +23,9 @@ _COLUMNS = (
     Column("xgmi_best", "best", 7, group="XGMI/NVL GB/s", priority=1),
     Column("xgmi_worst", "worst", 7, group="XGMI/NVL GB/s", priority=1),
     Column("xgmi_average", "average", 7, group="XGMI/NVL GB/s", priority=1),
-    Column("rdma_best", "best", 7, group="RDMA algo GB/s", priority=2),
-    Column("rdma_worst", "worst", 7, group="RDMA algo GB/s", priority=2),
-    Column("rdma_average", "average", 7, group="RDMA algo GB/s", priority=2),
+    Column("rdma_best", "best", 7, group=_ACROSS, priority=2),
+    Column("rdma_worst", "worst", 7, group=_ACROSS, priority=2),
+    Column("rdma_average", "average", 7, group=_ACROSS, priority=2),
 )
 
 
@@ -39,13 +40,14 @@ def summary(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
     columns = [
         column if column.title != "µs" else Column(column.key, micro, column.width, group=column.group)
         for column in _COLUMNS
+        if snapshot.crosses_nodes or column.group != _ACROSS
     ]
     table = fit(columns, frame.width, frame.glyphs, gap=1 if frame.width < 130 else 2)
-    rows = [table.row(_cells(phase, frame, snapshot.crosses_nodes)) for phase in phases]
+    rows = [table.row(_cells(phase, frame)) for phase in phases]
     return (table.group_line(), table.heading()[0], *rows)
 
 
-def _cells(phase: PhaseSummary, frame: Frame, crosses_nodes: bool) -> dict[str, Cell]:
+def _cells(phase: PhaseSummary, frame: Frame) -> dict[str, Cell]:
     glyphs = frame.glyphs
     cells: dict[str, Cell] = {"phase": Run(phase.phase, _PHASE_ROLES[phase.phase])}
     if (latency := phase.latency_us) is not None:
@@ -54,8 +56,7 @@ def _cells(phase: PhaseSummary, frame: Frame, crosses_nodes: bool) -> dict[str, 
             cells[name] = micros(extreme.value, glyphs)
             cells[f"{name}_rank"] = str(extreme.rank)
             cells[f"{name}_round"] = str(extreme.round)
-    rdma = phase.rdma_algo_gbps if crosses_nodes else None
-    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", rdma)):
+    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", phase.rdma_algo_gbps)):
         values = _three(spread)
         cells |= {f"{name}_{which}": gbps(value, glyphs) for which, value in values.items()}
     missing = dict.fromkeys((column.key for column in _COLUMNS if column.key not in cells), glyphs.missing)

@@ -130,6 +130,7 @@ def test_one_node_shows_no_rdma_figures_and_two_nodes_do() -> None:
     assert str(TWO_NODES.rdma_tokens_algo_total) in two
     headings = [next(line for line in text.splitlines() if " phase " in line) for text in (one, two)]
     assert ["rdma" in heading for heading in headings] == [False, True]
+    assert ["RDMA algo" in text for text in (one, two)] == [False, True]
 
 
 def test_a_missing_figure_is_a_dash_and_never_zero() -> None:
