@@ -86,7 +86,7 @@ def _folded(phase: PhaseSummary, frame: Frame) -> Line:
         extreme("best", latency.best),
         extreme("worst", latency.worst),
         [Run("mean ", "dim"), Run(f"{micros(latency.average, glyphs):>7} {glyphs.micro}s")],
-        [Run(f"{bandwidth:>6} GB/s")],
+        [Run(f" {bandwidth:>6} GB/s")],
     ]
     line: Line = (name,)
     for part in parts:
