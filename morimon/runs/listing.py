@@ -13,12 +13,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from morimon.model.codec import decode
-from morimon.model.events import RunEnded, RunHeader
+from morimon.model.events import Outcome, RunEnded, RunHeader
 from morimon.runs.folder import RunFolder
 from morimon.runs.identity import boot_id
 from morimon.runs.lock import is_held
 
-RunState: TypeAlias = Literal["running", "ended", "crashed"]
+RunState: TypeAlias = Outcome | Literal["running", "ended", "crashed"]
 
 _TAIL_BYTES = 1 << 16
 """The record's last line is well within this."""
@@ -33,7 +33,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     started_unix_ns: int
     state: RunState
-    """running: a hub or a keeper lives; ended: the job's end is known; crashed: neither.
+    """running: a hub or a keeper lives; an outcome: what the record says of the job's end; ended: the job is over, but no
+    hub has judged it yet; crashed: nobody lives that could.
 
     A run of another host that shares this disk cannot be looked at: it is running until its record says that it ended.
     """
@@ -159,7 +160,10 @@ def prune(runs_dir: Path, *, keep: int = 0, older_than_s: float = 0.0) -> list[R
 def _state(folder: RunFolder, header: RunHeader) -> RunState:
     if is_held(folder.lock_path):
         return "running"
-    if has_ended(folder) or folder.exit() is not None:
+    end = read_end(folder)
+    if end is not None:
+        return end.outcome
+    if folder.exit() is not None:
         return "ended"
     if header.host != socket.gethostname():
         return "running"

@@ -73,7 +73,7 @@ def test_a_job_that_nobody_disturbs(jobs: Bench) -> None:
     assert {one.rank for one in job.all_of(LogLines) if one.stream == "stdout"} == {0, 1, 2}
     assert_all_output_recorded_once(job)
     job.assert_nothing_left()
-    assert [(info.id, info.state) for info in list_runs(jobs.runs_dir)] == [(job.folder.run_id, "ended")]
+    assert [(info.id, info.state) for info in list_runs(jobs.runs_dir)] == [(job.folder.run_id, "finished")]
 
 
 class TestHubKilled:

@@ -226,7 +226,7 @@ def test_list_and_prune(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None
     listed = [json.loads(line) for line in call("runs", "--json").stdout.splitlines()]
     assert {run["id"] for run in listed} == {"aa01", "aa02", "aa03"}
     assert {run["type"] for run in listed} == {"listed"}
-    assert all(run["state"] == "ended" and run["ranks"] == 8 for run in listed)
+    assert all(run["state"] == "finished" and run["ranks"] == 8 for run in listed)
     lines = call("runs").stdout.splitlines()
     assert lines[0].split() == ["id", "state", "started", "ranks", "size", "host", "command"]
     assert len(lines) == 4

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from morimon.model.codec import encode
-from morimon.model.events import RECORD_VERSION, Note, RunEnded, RunHeader
+from morimon.model.events import RECORD_VERSION, Note, Outcome, RunEnded, RunHeader
 from morimon.runs.folder import RunFolder, create_run, default_runs_dir
 from morimon.runs.identity import ProcessIdentity, boot_id
 from morimon.runs.listing import UnknownRunError, find_run, list_runs, prune
@@ -26,6 +27,7 @@ def make_run(
     *,
     age_s: float = 0.0,
     ended: bool = True,
+    outcome: Outcome = "finished",
     host: str | None = None,
     boot: str = "",
 ) -> RunFolder:
@@ -42,7 +44,7 @@ def make_run(
         cwd="/",
         kind="command",
     )
-    last = RunEnded(t_ns=1, outcome="finished") if ended else Note(t_ns=1, text="on it goes")
+    last = RunEnded(t_ns=1, outcome=outcome) if ended else Note(t_ns=1, text="on it goes")
     folder.events_path.write_bytes(encode(header) + encode(last))
     return folder
 
@@ -175,7 +177,8 @@ class TestSockets:
 
 class TestListing:
     def test_states(self, tmp_path: Path) -> None:
-        make_run(tmp_path, "ended", age_s=1)
+        for outcome in get_args(Outcome):
+            make_run(tmp_path, outcome, age_s=1, outcome=outcome)
         make_run(tmp_path, "crashed", age_s=2, ended=False)
         make_run(tmp_path, "boot", age_s=3, ended=False, boot="another")
         make_run(tmp_path, "afar", age_s=4, ended=False, host="elsewhere")
@@ -186,7 +189,7 @@ class TestListing:
         found = [(info.id, info.state) for info in list_runs(tmp_path)]
         lock.release()
         assert found == [
-            ("ended", "ended"),
+            *[(outcome, outcome) for outcome in reversed(get_args(Outcome))],
             ("crashed", "crashed"),
             ("boot", "crashed"),
             ("afar", "running"),
