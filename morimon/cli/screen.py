@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from morimon.cli.pictures import picture_of
-from morimon.cli.settings import SettingsError, load
-from morimon.tui.keys import KeymapError, check_keymap
+from morimon.cli.settings import load
 from morimon.tui.options import Options
 from morimon.views.line_rates import LineRates
 
@@ -55,10 +54,6 @@ def chosen_options(
     given = context.meta.get(_META, {}) if context is not None else {}
     loaded = load(os.environ)
     settings = loaded.settings
-    try:
-        check_keymap(settings.keys)
-    except KeymapError as error:
-        raise SettingsError(f"{loaded.path}: {error}") from error
     plain = given.get("plain", {"auto": None, "ascii": True, "unicode": False}[settings.glyphs])
     return Options(
         theme=given.get("theme", settings.theme),

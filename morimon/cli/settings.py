@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import platformdirs
 
+from morimon.tui.keys import KeymapError, check_keymap
+
 CONFIG_VARIABLE = "MORIMON_CONFIG"
 PREFIX = "MORIMON_"
 
@@ -85,6 +87,10 @@ def load(environ: Mapping[str, str] = os.environ) -> Loaded:
         settings = msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
         raise SettingsError(_explained(error, path, origins)) from error
+    try:
+        check_keymap(settings.keys)
+    except KeymapError as error:
+        raise SettingsError(f"{path}: {error}") from error
     return Loaded(settings, path, origins)
 
 

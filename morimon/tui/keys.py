@@ -6,6 +6,7 @@ settings file refers to them.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -188,18 +189,79 @@ _NAMES = {
 }
 
 
+WAY_OUT = "ctrl+c"
+_MODIFIERS = frozenset({"alt", "ctrl", "shift"})
+_SHORT_NAMES = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""What Textual calls characters instead of by their Unicode names."""
+_SIGNS = (
+    unicodedata.name(char).lower().replace("-", "_").replace(" ", "_")
+    for char in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+)
+NAMED = frozenset(
+    {
+        *(
+            "up",
+            "down",
+            "left",
+            "right",
+            "home",
+            "end",
+            "pageup",
+            "pagedown",
+            "insert",
+            "delete",
+            "backspace",
+        ),
+        *("tab", "enter", "escape", "space"),
+        *(f"f{number}" for number in range(1, 25)),
+        *(_SHORT_NAMES.get(sign, sign) for sign in _SIGNS),
+    }
+)
+"""Keys that have names, as Textual calls them."""
+
+
 class KeymapError(ValueError):
     """A `[keys]` table that cannot be used, with a sentence that says why."""
 
 
 def keys_of(scopes: Iterable[str], remapped: Mapping[str, str] | None = None) -> list[Key]:
     """The keys of these scopes, with the person's own keys in place of the built-in ones."""
-    own = remapped or {}
+    own = own_keys(remapped or {})
     return [replace(key, keys=own.get(key.id, key.keys)) for scope in scopes for key in SCOPES.get(scope, ())]
 
 
+def own_keys(remapped: Mapping[str, str]) -> dict[str, str]:
+    """The person's own keys without blanks. Ctrl+C leaves whatever else does: every terminal can send it."""
+    own = {name: [part.strip() for part in keys.split(",")] for name, keys in remapped.items()}
+    if "quit" in own and WAY_OUT not in own["quit"]:
+        own["quit"].append(WAY_OUT)
+    return {name: ",".join(parts) for name, parts in own.items()}
+
+
+def is_key(name: str) -> bool:
+    """Whether a terminal may send a key of this name: a character, or a name of `NAMED`, also after modifiers in the order of the alphabet.
+
+    Shift shows in a character itself; after other modifiers letters are small.
+    """
+    *modifiers, base = name.split("+") if name != "+" else [name]
+    if modifiers != sorted(set(modifiers)) or not _MODIFIERS.issuperset(modifiers):
+        return False
+    if base in NAMED:
+        return True
+    if len(base) != 1 or not base.isprintable() or base == " ":
+        return False
+    return not modifiers or (base.isascii() and base == base.lower() and modifiers != ["shift"])
+
+
 def check_keymap(remapped: Mapping[str, str]) -> None:
-    """KeymapError where an id is unknown, a key is empty, or two things of one screen would share a key."""
+    """KeymapError where an id or a key is unknown, or two things of one screen would share a key."""
     known = {key.id for keys in SCOPES.values() for key in keys}
     for name, keys in remapped.items():
         if name not in known:
@@ -209,6 +271,17 @@ def check_keymap(remapped: Mapping[str, str]) -> None:
             )
         if not all(part.strip() for part in keys.split(",")):
             raise KeymapError(f"[keys] {name}: empty key in {keys!r} (a comma is called `comma`)")
+        for part in keys.split(","):
+            if not is_key(part.strip()):
+                near = get_close_matches(part.strip(), NAMED, 1)
+                raise KeymapError(
+                    f"[keys] {name}: no key is called {part.strip()!r}; "
+                    + (
+                        f"did you mean {near[0]}?"
+                        if near
+                        else "keys are called as in `x`, `X`, `f5`, `ctrl+x`"
+                    )
+                )
     for scope in SCOPES:
         taken: dict[str, str] = {}
         for key in keys_of(dict.fromkeys(("app", "screens", "view", "replay", scope)), remapped):

@@ -21,7 +21,7 @@ from morimon.draw.glyphs import ASCII, Glyphs
 from morimon.draw.text import sanitised
 from morimon.store.snapshot import RunSnapshot
 from morimon.tui.bindings import bindings_of
-from morimon.tui.keys import Key, keys_of
+from morimon.tui.keys import Key, keys_of, own_keys
 from morimon.tui.options import Mode, Options
 from morimon.tui.replaying import ReplayActions
 from morimon.tui.screens import SCREENS, ScreenInfo
@@ -73,7 +73,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         self.screens = tuple(screen for screen in SCREENS if mode != "watch" or not screen.needs_run)
         for screen in self.screens:
             self.add_mode(screen.name, partial(_make_screen, screen))
-        self.set_keymap(dict(options.keys))
+        self.set_keymap(own_keys(options.keys))
 
     # What screens read.
 

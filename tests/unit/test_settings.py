@@ -26,13 +26,13 @@ def test_without_a_file_all_settings_are_defaults(tmp_path: Path) -> None:
 
 
 def test_the_environment_goes_over_the_file(tmp_path: Path) -> None:
-    environ = written(tmp_path, 'theme = "light"\nmouse = true\n[keys]\n"ranks.sort" = "o"\n')
+    environ = written(tmp_path, 'theme = "light"\nmouse = true\n[keys]\n"ranks.sort" = "O"\n')
     environ |= {"MORIMON_MOUSE": "no", "MORIMON_REFRESH_HZ": "2"}
     loaded = load(environ)
     assert loaded.settings.theme == "light"
     assert loaded.settings.mouse is False
     assert loaded.settings.refresh_hz == 2.0
-    assert loaded.settings.keys == {"ranks.sort": "o"}
+    assert loaded.settings.keys == {"ranks.sort": "O"}
     assert loaded.origins["theme"] == environ["MORIMON_CONFIG"]
     assert loaded.origins["mouse"] == "$MORIMON_MOUSE"
     assert loaded.themes_dir == tmp_path / "themes"
@@ -88,6 +88,13 @@ def test_keys_that_clash_are_refused_with_the_file_that_holds_them(tmp_path: Pat
     assert isinstance(done.exception, SettingsError)
     assert environ["MORIMON_CONFIG"] in str(done.exception)
     assert "q would mean both quit and ranks.sort" in str(done.exception)
+
+
+def test_show_refuses_keys_that_the_screens_refuse(tmp_path: Path) -> None:
+    environ = written(tmp_path, '[keys]\nquit = "ctrl+banana"\n')
+    done = CliRunner().invoke(command, ["show"], env=environ)
+    assert done.exit_code == 2
+    assert "no key is called 'ctrl+banana'" in done.output
 
 
 def test_every_setting_is_explained() -> None:
