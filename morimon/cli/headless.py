@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import click
 
 from morimon.hub.control import request_stop
 from morimon.hub.launch import LaunchError
-from morimon.model.events import RecordEvent
+from morimon.model.events import Outcome, RecordEvent
 from morimon.report.exits import ExitCode, exit_code
 from morimon.report.follow import NotARecordError, follow, recorded
 from morimon.report.reporters import JsonReporter, TextReporter, say
@@ -25,6 +26,14 @@ from morimon.store.snapshot import RunSnapshot
 if TYPE_CHECKING:
     from morimon.tui.options import Mode, Options
     from morimon.views.line_rates import LineRates
+
+
+_ENDS: dict[Outcome, str] = {
+    "finished": "has finished",
+    "failed": "has failed",
+    "stopped": "was stopped",
+    "lost": "ended while nobody looked",
+}
 
 
 class Refused(click.ClickException):
@@ -92,6 +101,9 @@ def open_screens(folder: RunFolder, mode: Mode, record: Path | None = None) -> N
     if end is None:
         say(sys.stderr, f"run {folder.run_id} goes on; `morimon attach {folder.run_id}` shows it again.")
         sys.exit(ExitCode.OK)
+    name = folder.run_id if folder.path.parent == default_runs_dir() else shlex.quote(str(folder.path))
+    what = f"run {folder.run_id} {_ENDS[end.outcome]}"
+    say(sys.stderr, f"{what}; its record is in {folder.path}, `morimon replay {name}` shows it again.")
     sys.exit(exit_code(end.outcome))
 
 

@@ -53,6 +53,7 @@ def test_stopping_the_job_from_the_screen(jobs: Bench) -> None:
         terminal.send("q")
         assert terminal.wait_for_end() == 1
         terminal.assert_clean()
+        assert f"run {job.folder.run_id} was stopped; its record is in" in terminal.text()
     assert job.end().outcome == "stopped"
     job.assert_nothing_left()
 

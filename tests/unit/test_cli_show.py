@@ -14,13 +14,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from morimon.cli.headless import Refused
+from morimon.cli.headless import Refused, open_screens
 from morimon.cli.main import cli
 from morimon.cli.run import launch_spec
 from morimon.hub.foreign import ForeignJob
 from morimon.model.events import LogLines
 from morimon.runs.command import short_command
-from morimon.runs.folder import Owners
+from morimon.runs.folder import Owners, RunFolder
 from morimon.runs.identity import ProcessIdentity
 from morimon.runs.lock import HubLock
 from tests.support.records import Plan, make_record
@@ -215,6 +215,29 @@ def test_a_reader_that_leaves_is_no_failure(runs_dir: Path, name: str) -> None:
         run.stdout.close()
         assert b"Traceback" not in run.stderr.read()
     assert run.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("killed", "said", "code"),
+    [(None, "has finished", 0), ((1, 3), "has failed", 1)],
+    ids=["finished", "failed"],
+)
+def test_leaving_a_run_that_is_over_says_how_to_see_it_again(
+    runs_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    killed: tuple[int, int] | None,
+    said: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr("morimon.tui.app.show", lambda *_: 0)
+    folder = RunFolder(record(runs_dir, "4f2a", Plan(rounds=5, run_id="4f2a", killed=killed)))
+    with pytest.raises(SystemExit) as left:
+        open_screens(folder, "attach")
+    assert left.value.code == code
+    assert capsys.readouterr().err == (
+        f"morimon: run 4f2a {said}; its record is in {folder.path}, `morimon replay 4f2a` shows it again.\n"
+    )
 
 
 def test_list_and_prune(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
