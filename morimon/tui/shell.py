@@ -193,7 +193,10 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     def _take_theme(self, palette: Palette) -> None:
         self.palette = palette
         self.register_theme(palette.textual)
-        self.theme = palette.textual.name
+        if self.theme == palette.textual.name:  # its file has changed: Textual sees new names only
+            self.mutate_reactive(MorimonApp.theme)
+        else:
+            self.theme = palette.textual.name
         for stack in self._screen_stacks.values():
             for screen in stack:
                 for view in screen.query(LinesView):

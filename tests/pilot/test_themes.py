@@ -10,6 +10,7 @@ from textual.color import Color
 
 from morimon.tui.options import Options
 from morimon.tui.themes import ROLES, ThemeError, builtin_folder, changed, load_themes, read_theme
+from morimon.tui.widgets.lines import LinesView
 from tests.support.records import Plan, make_record
 from tests.support.viewer import FedSource, viewer
 
@@ -97,11 +98,15 @@ async def test_own_themes_are_read_anew_while_they_are_edited(tmp_path: Path) ->
     options = Options(theme="mine", refresh_hz=0.01, themes_dir=tmp_path)
     async with viewer(run(), options=options) as (app, pilot):
         assert app.palette.name == "mine"
-        theme.write_text(BASE + '[roles]\nlate = "#00ff00"\n')
+        theme.write_text(BASE.replace("#101010", "#ff0000") + '[roles]\nlate = "#00ff00"\n')
         os.utime(theme, ns=(1, 1))
         app._look_at_themes()
         await pilot.pause()
+        await pilot.pause()
         assert str(app.palette.styles["late"]) == "#00ff00"
+        views = list(app.screen.query(LinesView))
+        assert views
+        assert all((ground := view.styles.background).r > 250 and ground.g < 5 for view in views)
         theme.write_text(BASE + '[roles]\nlate = "oops"\n')
         os.utime(theme, ns=(2, 2))
         app._look_at_themes()
