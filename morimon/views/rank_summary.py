@@ -97,7 +97,10 @@ def _folded(phase: PhaseSummary, frame: Frame) -> Line:
 
 
 def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
-    """Who keeps the others waiting, in one sentence; it is read from arrivals, never from durations."""
+    """Who keeps the others waiting, in one sentence; it is read from arrivals, never from durations.
+
+    Nothing where nothing has been read yet.
+    """
     glyphs = frame.glyphs
     late = snapshot.straggler
     if late is not None and late.is_late:
@@ -114,7 +117,7 @@ def verdict(snapshot: RunSnapshot, frame: Frame) -> Line:
     if snapshot.dispatch is not None or snapshot.combine is not None:
         text = " who is late cannot be told: this job reports durations, not arrivals"
         return frame.fit((Run(text, "dim"),))
-    if snapshot.state in ("starting", "running"):
+    if snapshot.version and snapshot.state in ("starting", "running"):
         return frame.fit((Run(_waiting(snapshot), "dim"),))
     return ()
 

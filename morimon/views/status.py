@@ -90,7 +90,7 @@ def state_lines(snapshot: RunSnapshot, viewing: Viewing, frame: Frame) -> tuple[
     """
     glyphs = frame.glyphs
     phrases = configuration(snapshot.config, glyphs) or [_command(snapshot)]
-    state = [*_platform(snapshot.config, frame), *_state(snapshot, glyphs)]
+    state = [*_platform(snapshot.config, frame), *_state(snapshot, viewing, glyphs)]
     moving = _moving(snapshot, viewing, frame)
     if frame.is_narrow:
         name = [Run(" "), Run(clipped(phrases[0], frame.width // 2, glyphs.ellipsis), "title")]
@@ -137,8 +137,11 @@ def _platform(config: JobConfig, frame: Frame) -> list[Run]:
     return [Run(words, "title"), Run("  ")] if words else []
 
 
-def _state(snapshot: RunSnapshot, glyphs: Glyphs) -> list[Run]:
+def _state(snapshot: RunSnapshot, viewing: Viewing, glyphs: Glyphs) -> list[Run]:
+    """What became of the job; nothing while its record has not been read that far."""
     state = snapshot.state
+    if state == "starting" and viewing.loading is not None:
+        return []
     marks = {
         "starting": glyphs.waiting,
         "finished": glyphs.done,

@@ -322,8 +322,8 @@ async def test_help_is_made_of_the_registry_with_own_keys() -> None:
 async def test_the_palette_runs_the_keys_commands() -> None:
     async with viewer(running()) as (app, pilot):
         for command, sign in (
-            ("reverse the order", "▼rank"),
-            ("go to the log screen", "all ranks · all levels"),
+            ("reverse", "▼rank"),
+            ("log screen", "all ranks · all levels"),
         ):
             await pilot.press("ctrl+p")
             await pilot.pause()

@@ -133,6 +133,11 @@ def test_one_node_shows_no_rdma_figures_and_two_nodes_do() -> None:
     assert ["RDMA algo" in text for text in (one, two)] == [False, True]
 
 
+def test_nothing_is_said_of_a_run_of_which_nothing_was_read() -> None:
+    assert "no rank is up" in text_of(build(RunSnapshot(1), Frame(120)))[0]
+    assert "no rank is up" not in "".join(text_of(build(RunSnapshot(0), Frame(120))))
+
+
 def test_a_missing_figure_is_a_dash_and_never_zero() -> None:
     ranks = (RankSnapshot(rank=0, version=0),)
     row = build(RunSnapshot(1, ranks=ranks), Frame(120)).body.line(0)

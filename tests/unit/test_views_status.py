@@ -53,6 +53,15 @@ def test_what_figures_were_measured_on_is_said_at_every_width(width: int, view: 
         assert all(width_of(line) <= width for line in lines)
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_record_that_is_being_read_is_no_job_that_starts(width: int) -> None:
+    lines = state_lines(RunSnapshot(0), Viewing("replay", loading=0.3), Frame(width))
+    text = "\n".join(plain(line) for line in lines)
+    assert "reading the record   30 %" in text
+    assert "starting" not in text
+    assert "starting" in plain(state_lines(RunSnapshot(0), Viewing(), Frame(width))[0])
+
+
 def test_a_paused_view_says_how_far_behind_it_is() -> None:
     (line,) = state_lines(RUN, Viewing(paused=True, behind_s=3.0), Frame(120))
     assert "‖ paused, 0:03 behind" in plain(line)
