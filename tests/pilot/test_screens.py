@@ -296,6 +296,9 @@ async def test_a_screen_without_a_filter_names_no_key_for_it() -> None:
         assert "/ filter" in screen_text(app)
         await pilot.press("4")
         assert "/ filter" not in screen_text(app)
+        await pilot.press("?")
+        await pilot.pause()
+        assert "Filter or search" not in screen_text(app)
 
 
 async def test_help_is_made_of_the_registry_with_own_keys() -> None:

@@ -18,6 +18,7 @@ from morimon.draw.line import Line, Run
 from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import key_line
+from morimon.tui.keys import Key
 from morimon.tui.messages import Entered, RoomChanged, RowClicked, SpotClicked, Typed, Wheel
 from morimon.tui.owner import Owner
 from morimon.tui.widgets.lines import LinesView
@@ -87,6 +88,14 @@ class DataScreen(Screen[None], inherit_bindings=False):
         """Filter by this text; returns a sentence where it cannot be read."""
         return None
 
+    def keys(self, *scopes: str) -> list[Key]:
+        """The keys of these scopes that do something here, in this screen's words."""
+        return [
+            replace(key, label=self.FILTER_LABEL) if key.id == "filter" else key
+            for key in self.owner.keys_of(*scopes)
+            if key.id != "filter" or self.FILTER_HINT
+        ]
+
     # Painting.
 
     def tick(self) -> None:
@@ -107,11 +116,7 @@ class DataScreen(Screen[None], inherit_bindings=False):
         frame = Frame(size.width, size.height, glyphs)
         if size.width < LEAST_WIDTH or size.height < LEAST_HEIGHT:
             return _too_small(frame)
-        keys = [
-            replace(key, label=self.FILTER_LABEL) if key.id == "filter" else key
-            for key in self.owner.keys_of(*self.owner.scopes_of(self.NAME))
-            if key.id != "filter" or self.FILTER_HINT
-        ]
+        keys = self.keys(*self.owner.scopes_of(self.NAME))
         bottom, bottom_spots = key_line(self.NAME, keys, frame, self.owner.screens)
         foot: tuple[Line, ...] = (bottom,)
         if self.owner.viewing.mode == "replay":

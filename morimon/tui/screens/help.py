@@ -58,7 +58,7 @@ class HelpScreen(ModalScreen[None], inherit_bindings=False):
                 rows += _wrapped(term, meaning, frame)
         for scope in owner.scopes_of(self._explained.NAME):
             rows += [(), (Run(f" {_SCOPE_TITLES[scope]}: keys", "title"),)]
-            for key in owner.keys_of(scope):
+            for key in self._explained.keys(scope):
                 names = (shown(Key(key.id, name, "", "", ""), glyphs) for name in key.keys.split(","))
                 rows.append(_key_row("  ".join(names), key, frame))
         title = f" morimon {glyphs.dot} help; the word behind a key is its name in the settings' [keys]"
