@@ -9,6 +9,7 @@ when what it brings is written to the terminal in full. Figures move with the ma
 from __future__ import annotations
 
 import os
+import shlex
 import statistics
 import sys
 import tempfile
@@ -116,6 +117,7 @@ def main() -> None:
             report("zoom and pan of its warps", moved(terminal, "+++lhlhll-+-+hhll-+"))
             terminal.send("q")
             terminal.wait_for_end()
+    print("repeat:", shlex.join([Path(sys.executable).name, *sys.argv]))
 
 
 if __name__ == "__main__":

@@ -205,9 +205,7 @@ class _Gantt:
     def _title(self) -> str:
         iteration = self.line.iteration
         process = self.trace.processes[iteration.process]
-        who = (
-            f"rank {'?' if process.rank is None else process.rank}, " if len(self.trace.processes) > 1 else ""
-        )
+        who = f"{process.title}, " if len(self.trace.processes) > 1 else ""
         parts = [
             f"{who}iteration {iteration.ordinal}",
             f"{iteration.duration_ns / 1000:.1f} µs  [{iteration.start_ns / 1000:.1f} – {iteration.end_ns / 1000:.1f}]",

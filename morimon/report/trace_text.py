@@ -54,7 +54,7 @@ def heading(trace: Trace) -> str:
     if len(ranks) > 1:
         rank = f"{len(ranks)} ranks ({known[0]} to {known[-1]})" if known else f"{len(ranks)} processes"
     else:
-        rank = f"rank {'?' if trace.rank is None else trace.rank}"
+        rank = trace.processes[0].title if trace.processes else "no rank"
     partial = sum(not iteration.whole for iteration in trace.iterations)
     iterations = _count(len(trace.iterations), "iteration") + (f" ({partial} partial)" if partial else "")
     name = safe(trace.path.rpartition("/")[2])
@@ -130,7 +130,7 @@ def _kernels(trace: Trace, iteration: Iteration, width: int) -> str:
     bars = timeline(trace, iteration.process, iteration.number)
     start, end = iteration.start_ns / 1000, iteration.end_ns / 1000
     process = trace.processes[iteration.process]
-    rank = f"rank {'?' if process.rank is None else process.rank}, " if len(trace.processes) > 1 else ""
+    rank = f"{process.title}, " if len(trace.processes) > 1 else ""
     partial = "" if iteration.whole else ", partial"
     lines = [
         f"{rank}iteration {iteration.ordinal}{partial}  [{start:.2f} – {end:.2f} µs]  total {iteration.duration_ns / 1000:.2f} µs",

@@ -91,8 +91,7 @@ def write_merged(traces: Sequence[Trace], path: str | Path, gpu_per_node: int = 
     with TraceWriter(path, extra=said) as writer:
         for (t, p), pid in zip(alignment.processes, pids, strict=True):
             trace, info = traces[t], traces[t].processes[p]
-            rank = "rank ?" if info.rank is None else f"rank {info.rank}"
-            writer.process(pid, f"{rank} · {info.family} · {_name(trace)}")
+            writer.process(pid, f"{info.title} · {info.family} · {_name(trace)}")
             for thread in np.flatnonzero(trace.threads.process == p).tolist():
                 writer.thread(pid, _tid(trace, thread), trace.threads.name[thread])
         for (t, p), pid, offset in zip(alignment.processes, pids, alignment.offsets_ns, strict=True):

@@ -94,6 +94,11 @@ class Process(msgspec.Struct, frozen=True):
     rank: int | None
     family: Family
 
+    @property
+    def title(self) -> str:
+        """How people call it: `rank 3`."""
+        return f"rank {'?' if self.rank is None else self.rank}"
+
 
 class Threads(msgspec.Struct, frozen=True, eq=False):
     """Threads (warps), one row each, ranks in order and numbers in order.

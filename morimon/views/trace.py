@@ -15,6 +15,7 @@ from morimon.draw.line import Line, Run, merged, split
 from morimon.draw.page import Body, Frame, Lines, Page, Spot, fitted
 from morimon.draw.text import clipped, sanitised
 from morimon.draw.units import number
+from morimon.trace.model import ROLES
 from morimon.views.trace_axis import axis
 from morimon.views.trace_files import file_rows
 from morimon.views.trace_head import banners, ends, titles, waiting
@@ -255,7 +256,7 @@ def _warps(here: Here, look: Look, state: TraceState, frame: Frame, head: list[L
         trace = look.trace
         last = int(warps.spans_of(int(rows[0]), chosen)[1].max())
         own = int(warps.spans_of(int(rows[row]), chosen)[1].max())
-        role = ("", "rdma", "xgmi")[int(trace.threads.role[thread])]
+        role = ROLES[int(trace.threads.role[thread])]
         figures = [f"leaves {(last - own) / 1000:.2f} before the last warp" if row else "the last to leave"]
         if warps.is_idle(int(rows[row]), chosen):
             figures.append("only passes through")
