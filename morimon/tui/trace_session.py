@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from morimon.feeds.traces import FolderTraces, TraceFile, TraceGroup
+from morimon.feeds.traces import FolderTraces, TraceFile, TraceGroup, spelled
 from morimon.trace.model import Trace
 from morimon.trace.stats import thread_table
 from morimon.tui.trace_feed import TraceFeed
@@ -44,6 +44,7 @@ class TraceSession:
         self._process = self._number = 0
         self._since_ns = time.time_ns()
         self._seen: set[tuple[str, int]] = set()
+        self._own: set[str] = set()
         self._trouble = self.feed.start()
 
     def close(self) -> None:
@@ -77,8 +78,15 @@ class TraceSession:
         return max(fresh, key=lambda file: file.seen.modified_ns, default=None)
 
     def _is_fresh(self, file: TraceFile) -> bool:
-        unseen = (file.name, file.revision) not in self._seen
-        return file.is_ready and unseen and file.seen.modified_ns > self._since_ns
+        return self._is_unseen(file) and file.seen.modified_ns > self._since_ns
+
+    def _is_unseen(self, file: TraceFile) -> bool:
+        return file.is_ready and file.name not in self._own and (file.name, file.revision) not in self._seen
+
+    def writes(self, path: Path) -> None:
+        """A file of this path is about to be written from here: in the folder it is no news."""
+        if path.parent.resolve() == self.feed.path.resolve():
+            self._own.add(path.name)
 
     def follow(self, *, paused: bool) -> None:
         """Show what was asked for once it is loaded; untouched, ask for the newest run."""
@@ -97,9 +105,7 @@ class TraceSession:
     def _newest(self, listing: FolderTraces) -> TraceFile | None:
         """The file to show of the newest run, if that is not the one that is shown: of the same rank, if it has it."""
         for group in listing.groups:
-            ready = [
-                file for file in group.files if file.is_ready and (file.name, file.revision) not in self._seen
-            ]
+            ready = [file for file in group.files if self._is_unseen(file)]
             if not ready:
                 if self.file is not None and listing.group_of(self.file.name) is group:
                     return None
@@ -248,10 +254,9 @@ class TraceSession:
 
 def _file(file: TraceFile) -> FileRow:
     ranks = file.ranks or (() if file.says.rank is None else (file.says.rank,))
-    rank = f"{ranks[0]}-{ranks[-1]}" if len(ranks) > 1 else str(ranks[0]) if ranks else ""
     return FileRow(
         file.name,
-        rank,
+        spelled(ranks),
         file.state,
         file.seen.size_bytes,
         file.seen.modified_ns / 1e9,

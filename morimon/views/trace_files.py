@@ -116,11 +116,12 @@ def file_rows(
 ) -> tuple[tuple[Line, ...], FileRows]:
     """Headings and rows. `shown`: the name of the file that the screen shows."""
     rows = entries(groups)
+    ranks = min(widest((file.rank for group in groups for file in group.files), 4), 12)
     names = widest((file.name for group in groups for file in group.files), 12)
     columns = (
         Column("mark", "", 1, right=False),
-        Column("rank", "rank", 4),
-        Column("name", "file", min(names, max(frame.width - 30, 12)), right=False),
+        Column("rank", "rank", ranks),
+        Column("name", "file", min(names, max(frame.width - 26 - ranks, 12)), right=False),
         Column("size", "size", 8, priority=2),
         Column("age", "written", 10, priority=1),
         Column("state", "", 12, right=False, priority=3, most=200),

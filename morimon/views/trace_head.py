@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from morimon.draw.charts import progress, spark
+from morimon.draw.glyphs import Glyphs
 from morimon.draw.line import Line, Role, Run, merged, width_of
 from morimon.draw.page import Frame, fitted
 from morimon.draw.text import cells, clipped, sanitised
 from morimon.draw.units import number, size
 from morimon.trace.model import Finding
-from morimon.views.trace_files import age
+from morimon.views.trace_files import FileRow, age
 from morimon.views.trace_look import Here, Look, TraceState
 
 SPARK_FROM = 4
@@ -26,7 +27,7 @@ def titles(here: Here, look: Look, state: TraceState, frame: Frame) -> list[Line
     threads = int((trace.threads.process == look.process).sum())
     warps = "warps" if process.family != "unknown" else "threads"
     phrases = [
-        f"rank {'?' if process.rank is None else process.rank}",
+        process.title,
         process.family if process.family != "unknown" else "unknown kernels",
         f"{number(threads, 0, glyphs)} {warps}",
         f"{number(len(trace.spans), 0, glyphs)} spans",
@@ -35,12 +36,11 @@ def titles(here: Here, look: Look, state: TraceState, frame: Frame) -> list[Line
         phrases.append("half-written")
     dot = f" {glyphs.dot} "
     right = [Run(here.ranks, "warning" if " of " in here.ranks else "dim")]
-    if here.news is not None:
-        what = f"rank {here.news.rank}" if here.news.rank else sanitised(here.news.name)
-        text = f"{glyphs.ascending} new: {what} ({age(here.now_s - here.news.modified_s)})  "
-        right.insert(0, Run(text, "ok"))
     if here.mode not in ("", "inotify", "starting"):
         right.insert(0, Run(f"{sanitised(here.mode)}  ", "warning"))
+    if here.news is not None:
+        taken = sum(run.width for run in right) + cells(dot.join(phrases[:2])) + min(cells(name), 24) + 7
+        right.insert(0, Run(_news(here.news, here.now_s, frame.width - taken, glyphs), "ok"))
     free = frame.width - sum(run.width for run in right) - 7
     while len(phrases) > 2 and free - cells(dot.join(phrases)) < min(cells(name), 24):
         phrases.pop()
@@ -50,6 +50,15 @@ def titles(here: Here, look: Look, state: TraceState, frame: Frame) -> list[Line
         Run(f"{dot}{dot.join(phrases)}"),
     ]
     return [ends(left, right, frame), _iteration(look, state, frame)]
+
+
+def _news(file: FileRow, now_s: float, room: int, glyphs: Glyphs) -> str:
+    """That there is a newer file: with as much of what and when as there is room for."""
+    several = "s" * ("," in file.rank or "-" in file.rank)
+    what = f"rank{several} {file.rank}" if file.rank else clipped(sanitised(file.name), 24, glyphs.ellipsis)
+    new = f"{glyphs.ascending} new"
+    forms = (f"{new}: {what} ({age(now_s - file.modified_s)})  ", f"{new}: {what}  ", f"{new}  ")
+    return next((text for text in forms if cells(text) <= room), forms[-1])
 
 
 def _iteration(look: Look, state: TraceState, frame: Frame) -> Line:

@@ -445,6 +445,28 @@ async def test_pictures_and_merged_files_are_written(
         assert "combine_inter_node,rdma," in text
 
 
+async def test_a_file_merged_into_the_watched_folder_is_no_news(ranks: Path) -> None:
+    options = Options(theme="dark", refresh_hz=0.01, export_dir=ranks)
+    async with watching(ranks, options=options) as it:
+        await it.until_text("rank 0 · v1")
+        await it.press("m")
+        await it.until(lambda: bool(list(ranks.glob("merged_*.json"))), "merged")
+        await it.press("f")
+        await it.until_text("merged_trace")
+        session = it.screen.session
+        assert session is not None
+        merged = "merged_trace_0821_170932.json"
+        await it.until(
+            lambda: any(f.name == merged and f.is_ready for f in session.feed.listing.files), "ready"
+        )
+        assert session.news is None
+        await it.press("home", "down", "enter")
+        await it.until(lambda: session.file is not None and session.file.name == merged, "shown")
+        await it.press("f")
+        text = await it.until_text("written")
+        assert any(merged in line and "0, 1, 3" in line for line in text.splitlines())
+
+
 async def test_a_trace_without_spans_and_one_of_zero_length_are_shown_as_sentences(tmp_path: Path) -> None:
     (tmp_path / "trace_rank_0_0821_170932.json").write_text(json.dumps({"traceEvents": []}))
     async with watching(tmp_path) as it:

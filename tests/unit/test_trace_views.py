@@ -420,6 +420,13 @@ def test_news_and_loading_are_told_without_moving_the_lanes(loaded: Callable[...
     here = replace(here_of(loaded("v1")), news=FILES[0].files[1], now_s=1002.0, ranks="2 of 16 ranks")
     page = build(here, TraceState(), Frame(120, 40))
     assert plain(page.head[0]).endswith("▲ new: rank 1 (2 s ago)  2 of 16 ranks")
+    named = FileRow("merged_trace_0821_171105.json", "", "whole", 100, 995.0)
+    narrow = plain(build(replace(here, news=named), TraceState(), Frame(80, 22)).head[0])
+    assert here.file is not None
+    assert here.file.name in narrow, "news leave room for what is shown"
+    assert narrow.endswith("▲ new  2 of 16 ranks")
+    both = replace(here, news=replace(named, rank="1, 5"))
+    assert "▲ new: ranks 1, 5 (7 s ago)" in plain(build(both, TraceState(), Frame(120, 40)).head[0])
     busy = replace(here, loading=Loading("trace_rank_1.json", 45 << 20, 90 << 20))
     line = plain(build(busy, TraceState(), Frame(120, 40)).head[2])
     assert "loading trace_rank_1.json" in line

@@ -53,6 +53,7 @@ class TraceTaking(TraceBase):
         path = _free(folder, f"merged_{'_'.join(title.split())}")
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self.session.writes(path)
             alignment = await asyncio.to_thread(write_merged, traces, path)
         except (TraceError, OSError) as error:
             self.owner.say(f"could not merge: {error}", "error")
