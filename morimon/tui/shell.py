@@ -69,6 +69,9 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         few_colors = no_color or self.console.color_system in (None, "standard")
         wanted = options.theme if options.theme != "auto" else DEFAULT_ANSI if few_colors else DEFAULT
         self.palette: Palette = self._themes.palettes.get(wanted) or self._themes.palettes[DEFAULT]
+        self.register_theme(self.palette.textual)
+        # Now, as long as there are no rules: whatever changes the theme later has all of them parsed again.
+        self.theme = self.palette.textual.name
         self._unknown_theme = wanted if wanted not in self._themes.palettes else None
         self.screens = tuple(screen for screen in SCREENS if mode != "watch" or not screen.needs_run)
         for screen in self.screens:
@@ -126,7 +129,6 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
     async def on_mount(self) -> None:
         """Take the theme, the signals and the first screen."""
         self.set_class(self.glyphs.name == ASCII.name, "-ascii")
-        self._take_theme(self.palette)
         self._report_themes()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

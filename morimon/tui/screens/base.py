@@ -38,7 +38,7 @@ class DataScreen(Screen[None], inherit_bindings=False):
     LEGEND: ClassVar[Sequence[tuple[str, str]]] = ()
     """(word on the screen, what it means), for the help screen."""
 
-    CSS = "DataScreen { layout: vertical; overflow: hidden; background: $background; }"
+    DEFAULT_CSS = "DataScreen { layout: vertical; overflow: hidden; background: $background; }"
 
     def __init__(self) -> None:
         super().__init__()
