@@ -24,6 +24,25 @@ from morimon.views.bandwidth_figures import LABELS, NAMES, Figure, Job, figures_
 from morimon.views.bandwidth_words import detail, notes, value_text, worst
 from morimon.views.line_rates import UNKNOWN_RATES, LineRates, Link
 
+LEGEND = (
+    ("claimed", "the bandwidth that the job itself printed"),
+    ("algo", "RDMA: all pairs of a token and a node that it goes to, the own node included, as mori counts"),
+    ("physical", "RDMA: those of algo that leave the node"),
+    (
+        "wire",
+        "RDMA: the rows that this kernel type really moves over the network, with all that travels beside them",
+    ),
+    ("received", "XGMI or NVL: all tokens that the rank receives"),
+    ("others'", "XGMI or NVL: the same without the rank's own tokens, which cross no link"),
+    (
+        "LL",
+        "XGMI or NVL: what a kernel that sends every selection of an expert by itself would move",
+    ),
+    (
+        "%line",
+        "share of the line rate, which is the vertical rule; more than all of it is impossible, and marked",
+    ),
+)
 _LABEL_WIDTH = 17
 _FIGURES_WIDTH = 15
 _LEAST_REASON = 14

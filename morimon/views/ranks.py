@@ -36,7 +36,7 @@ LEGEND = (
     ("recv", "tokens that the rank receives in a dispatch"),
     (
         "rdma",
-        "tokens that come over RDMA by mori's algorithm bandwidth; nothing where all ranks are on one node",
+        "tokens that come over RDMA by mori's algorithm bandwidth; left out where all ranks are on one node",
     ),
     ("arrived +µs", "how long after the first rank it entered dispatch; who is late is read from this"),
     ("cmb +µs", "the same for combine"),

@@ -20,6 +20,21 @@ from morimon.views.traffic_grid import Grid, grid_of
 from morimon.views.traffic_load import bars, evenness, loads
 from morimon.views.traffic_matrix import Matrix, matrix_of
 
+LEGEND = (
+    (
+        "cells",
+        "tokens of one dispatch from the rank on the left to the rank above; colour or digit: where on the scale",
+    ),
+    ("sent, recv", "what a rank sends in all, and what it receives in all"),
+    (
+        "expert",
+        "a digit an expert of the rank above, or the hottest of a few: how many rows it gets, 0 least, 7 most",
+    ),
+    ("rows", "pairs of a token and an expert that it selects: what the experts of a rank have to compute"),
+    ("max/mean", "the largest load over the mean load: 1 is even, and the largest is what all wait for"),
+    ("Jain", "Jain's index of fairness: 1 is even, 1/n is all on one of n"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TrafficState:

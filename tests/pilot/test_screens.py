@@ -12,9 +12,12 @@ from textual.command import CommandPalette
 from textual.events import Key
 from textual.pilot import Pilot
 
-from morimon.draw.glyphs import ASCII
+from morimon.draw.glyphs import ASCII, UNICODE, Glyphs
+from morimon.draw.line import Run
+from morimon.draw.page import Lines, Page
 from morimon.model.events import RecordEvent
 from morimon.tui.options import Options
+from morimon.tui.screens import SCREENS
 from morimon.tui.screens.dialogs import ChoiceDialog
 from morimon.tui.screens.help import HelpScreen
 from morimon.tui.source import LiveSource, ReplaySource
@@ -291,6 +294,17 @@ async def test_the_ends_of_long_lines_are_a_key_away(tmp_path: Path) -> None:
         assert "no error so far" in screen_text(app)
 
 
+@pytest.mark.parametrize("key", [screen.key for screen in SCREENS])
+async def test_every_screen_explains_its_words(key: str) -> None:
+    async with viewer(running(), (120, 60)) as (app, pilot):
+        await pilot.press(key)
+        await pilot.pause()
+        assert data_screen(app).LEGEND
+        await pilot.press("?")
+        await pilot.pause()
+        assert "what is shown" in screen_text(app)
+
+
 async def test_a_screen_without_a_filter_names_no_key_for_it() -> None:
     async with viewer(running(), (200, 50)) as (app, pilot):
         assert "/ filter" in screen_text(app)
@@ -514,6 +528,19 @@ async def test_ascii_draws_no_other_characters() -> None:
         for key in ("1", "5", "6"):
             await pilot.press(key)
             assert screen_text(app).isascii()
+
+
+@pytest.mark.parametrize("glyphs", [ASCII, UNICODE], ids=lambda glyphs: glyphs.name)
+async def test_text_of_others_is_ascii_where_all_is(glyphs: Glyphs) -> None:
+    async with viewer(running(), glyphs=glyphs) as (app, pilot):
+        await pilot.press("6")
+        app.say("took 900 µs · größe")
+        data_screen(app).view.show(Page((), Lines([(Run("rank 0 took 900 µs, größe 漢字", "text"),)])))
+        await pilot.pause()
+        painted = full_paint(app)
+        assert painted.isascii() == (glyphs is ASCII)
+        assert ("took 900 us, gr??e ????" in painted) == (glyphs is ASCII)
+        assert ("took 900 us . gr??e" in painted) == (glyphs is ASCII)
 
 
 async def test_without_colours_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.base import DataScreen
-from morimon.views.bandwidth import BandwidthRows, build, sheet
+from morimon.views.bandwidth import LEGEND, BandwidthRows, build, sheet
 from morimon.views.bandwidth_chart import PHASES, BandwidthState, settled_state
 from morimon.views.rank_filter import FilterError, parse_filter
 
@@ -18,6 +18,7 @@ class BandwidthScreen(DataScreen):
     """What the links carry, and what they cannot."""
 
     NAME = "bandwidth"
+    LEGEND = LEGEND
     FILTER_HINT = "0-7,12   late   combine   dispatch>1000   recv<26000"
     BINDINGS = bindings_of("view", "bandwidth")
 

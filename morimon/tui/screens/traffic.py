@@ -8,13 +8,14 @@ from morimon.draw.page import Frame, Page
 from morimon.draw.sheet import Sheet
 from morimon.tui.bindings import bindings_of
 from morimon.tui.screens.base import DataScreen
-from morimon.views.traffic import TrafficRows, TrafficState, build, cursor_of, settled_state, sheet
+from morimon.views.traffic import LEGEND, TrafficRows, TrafficState, build, cursor_of, settled_state, sheet
 
 
 class TrafficScreen(DataScreen):
     """Who sends how much to whom."""
 
     NAME = "traffic"
+    LEGEND = LEGEND
     BINDINGS = bindings_of("view", "traffic")
 
     def __init__(self) -> None:
