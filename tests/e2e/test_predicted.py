@@ -70,7 +70,7 @@ def test_the_screens_show_what_was_predicted(ended: Job) -> None:
     (received,) = [figures(line) for line in screen.splitlines() if line.split()[:1] == ["recv"]]
     assert received[:RANKS] == [rank["recv_tokens"] for rank in predicted["ranks"]]
     load = max(predicted["expert_tokens"])
-    assert f"hottest {predicted['expert_tokens'].index(load)} (rank 0) {load} = " in screen
+    assert f"hottest expert {predicted['expert_tokens'].index(load)} (rank 0): {load} = " in screen
 
     code, screen = morimon("attach", run, "--once", "--screen", "ranks")
     assert code == 0
