@@ -56,6 +56,30 @@ def sanitised(text: str) -> str:
     return text[start:]
 
 
+_LOOKALIKES = str.maketrans(
+    {
+        **dict.fromkeys("µμ", "u"),
+        **dict.fromkeys("‐‑‒–—―−─━", "-"),
+        **dict.fromkeys("‘’‚′", "'"),
+        **dict.fromkeys("“”„″", '"'),
+        **dict.fromkeys("│┃╎┆", "|"),
+        **dict.fromkeys("·•", "."),
+        "×": "x",
+        "…": "~",
+        "\u00a0": " ",
+        "\u202f": " ",
+    }
+)
+
+
+def in_ascii(text: str) -> str:
+    """Sanitised text for a terminal that has ASCII only, in as many cells: what has no lookalike becomes `?`."""
+    if text.isascii():
+        return text
+    text = text.translate(_LOOKALIKES)
+    return "".join(char if char.isascii() else "?" * max(wcwidth(char), 0) for char in text)
+
+
 @lru_cache(maxsize=16_384)
 def _wide_cells(text: str) -> int:
     return max(wcswidth(text), 0)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -23,6 +24,7 @@ from morimon.store.snapshot import RunSnapshot
 from morimon.tui.bindings import bindings_of
 from morimon.tui.keys import Key, keys_of, own_keys
 from morimon.tui.options import Mode, Options
+from morimon.tui.plain import AsciiFilter
 from morimon.tui.replaying import ReplayActions
 from morimon.tui.screens import SCREENS, ScreenInfo
 from morimon.tui.screens.base import DataScreen
@@ -62,6 +64,7 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         self.folder = folder
         self.options = options
         self.glyphs = glyphs
+        self._ascii_only = (AsciiFilter(),) if glyphs.name == ASCII.name else ()
         self._mode = mode
         self._frozen: RunSnapshot | None = None
         self._hurries = False
@@ -118,6 +121,10 @@ class MorimonApp(TakingActions, ReplayActions, inherit_bindings=False):
         there = {f"screen.{screen.name}" for screen in self.screens}
         keys = keys_of(scopes, self.options.keys)
         return [key for key in keys if key.id in there or not key.id.startswith("screen.")]
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What every line goes through before it is written."""
+        return [*super().get_line_filters(), *self._ascii_only]
 
     # Life.
 

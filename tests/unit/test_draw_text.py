@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from morimon.draw.text import cells, clipped, head, padded, sanitised, tail_from
+from morimon.draw.text import cells, clipped, head, in_ascii, padded, sanitised, tail_from
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,26 @@ def test_sanitised_text_is_printable(raw: str) -> None:
 def test_sanitised_text_is_as_wide_as_the_terminal_library_thinks(raw: str) -> None:
     text = sanitised(raw)
     assert cells(text) == cell_len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("900.00 µs", "900.00 us"),
+        ("größe 漢字…", "gr??e ????~"),
+        ("e\u0301", "e"),
+        ("“a” – b×2", '"a" - bx2'),
+    ],
+)
+def test_in_ascii(text: str, shown: str) -> None:
+    assert in_ascii(text) == shown
+
+
+@given(st.text(st.characters(max_codepoint=0x19FF, exclude_categories=("Mc", "Cs"))))
+def test_ascii_takes_as_many_cells(raw: str) -> None:
+    text = sanitised(raw)
+    assert in_ascii(text).isascii()
+    assert len(in_ascii(text)) == cells(text)
 
 
 @given(st.text(), st.integers(0, 30))
