@@ -9,13 +9,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
+from morimon.trace.model import TraceError
+
 Value = TypeVar("Value")
 KEPT = 24
 
 
 class Parts:
-    """Values by key; `get` answers at once, with None while a value is being worked out, and for good where memory does
-    not suffice: then `failed` is told, once, in a sentence.
+    """Values by key; `get` answers at once, with None while a value is being worked out, and for good where memory or the
+    trace does not suffice: then `failed` is told, once, in a sentence. Any other error is a fault of morimon's own: the
+    next `get` raises it, and nothing is tried again.
     """
 
     def __init__(self, ready: Callable[[], object], failed: Callable[[str], object]) -> None:
@@ -29,14 +32,13 @@ class Parts:
             self._values.move_to_end(key)
             value: Value = self._values[key]
             return value
-        if key not in self._tasks:
-            self._tasks[key] = asyncio.get_running_loop().create_task(self._work(key, make))
+        task = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.get_running_loop().create_task(self._work(key, make))
+            task.add_done_callback(self._end)
+        elif task.done():
+            task.result()
         return None
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether anything is being worked out."""
-        return bool(self._tasks)
 
     def close(self) -> None:
         """Drop everything."""
@@ -45,15 +47,21 @@ class Parts:
         self._values.clear()
 
     async def _work(self, key: Hashable, make: Callable[[], object]) -> None:
+        value: object = None
         try:
-            self._values[key] = await asyncio.to_thread(make)
+            value = await asyncio.to_thread(make)
         except MemoryError:
-            self._values[key] = None
             self._failed(
                 "There is not enough memory to work this out of the trace; free some, and open it again."
             )
-        finally:
-            del self._tasks[key]
+        except TraceError as error:
+            self._failed(str(error))
+        del self._tasks[key]
+        self._values[key] = value
         while len(self._values) > KEPT:
             self._values.popitem(last=False)
         self._ready()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            self._ready()
