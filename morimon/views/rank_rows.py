@@ -18,11 +18,10 @@ from morimon.views.rank_fields import doing
 
 PHASE_ROLES: Mapping[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
 SPARK_MOST = 24
-_ACROSS = frozenset(("rdma", "dispatch_rdma", "combine_rdma"))
 
 
 def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
-    """All columns, wide enough for the largest figures of the snapshot and their sums; none for RDMA where nothing crosses nodes."""
+    """All columns, wide enough for the largest figures of the snapshot and their sums; those of RDMA go first where nothing crosses nodes."""
     glyphs, ranks = frame.glyphs, snapshot.ranks
     micro = f"{glyphs.micro}s"
     phases = [figures for rank in ranks for figures in (rank.dispatch, rank.combine)]
@@ -34,16 +33,16 @@ def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
     time_width = widest([micros(longest_us, glyphs)], 8)
     late_width = widest([lateness(latest_us, glyphs)], 8)
     number = widest([str(max((rank.rank for rank in ranks), default=0))], 4)
-    crosses = snapshot.crosses_nodes
-    columns = [
+    node, rdma = (7, 6) if snapshot.crosses_nodes else (10, 9)
+    return [
         Column("mark", "", 1, right=False),
         Column("rank", "rank", number, sortable=True),
-        Column("node", "node", 4, priority=7 if crosses else 10, sortable=True),
+        Column("node", "node", 4, priority=node, sortable=True),
         Column("pid", "pid", 7, priority=12, role="dim", sortable=True),
         Column("phase", "phase", 8, right=False, sortable=True),
         Column("round", "round", 5, sortable=True),
         Column("recv", "recv", token_width, group="tokens", sortable=True),
-        Column("rdma", "rdma", token_width, group="tokens", priority=6, sortable=True),
+        Column("rdma", "rdma", token_width, group="tokens", priority=rdma, sortable=True),
         Column("arrived", f"+{micro}", late_width, group="arrived", sortable=True),
         Column("arrived_combine", f"cmb +{micro}", late_width, group="arrived", priority=11, sortable=True),
         Column("last", "last", 4, group="arrived", priority=8, sortable=True),
@@ -51,7 +50,6 @@ def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
         *_phase_columns("combine", micro, time_width, (4, 3, 8, 14)),
         Column("note", "", 8, right=False, priority=1, group="combine"),
     ]
-    return [column for column in columns if crosses or column.key not in _ACROSS]
 
 
 def _phase_columns(
@@ -111,7 +109,7 @@ class RankRows:
             "phase": _phase(rank, trouble),
             "round": _whole(rank.round, glyphs),
             "recv": tokens(rank.recv_tokens, glyphs),
-            "rdma": tokens(rank.rdma_tokens_algo, glyphs),
+            "rdma": tokens(rank.rdma_tokens_algo if self.snapshot.crosses_nodes else None, glyphs),
             "arrived": Run(lateness(rank.dispatch.arrival_us, glyphs), late),
             "arrived_combine": Run(lateness(rank.combine.arrival_us, glyphs), late),
             "last": Run(str(rank.last_to_arrive or ""), trouble if rank.is_late else "dim"),
@@ -120,7 +118,9 @@ class RankRows:
         for name, figures, scale in zip(PHASE_ROLES, (rank.dispatch, rank.combine), self.scales, strict=True):
             cells[name] = micros(figures.latency_us, glyphs)
             cells[f"{name}_gbps"] = gbps(figures.xgmi_gbps, glyphs)
-            cells[f"{name}_rdma"] = gbps(figures.rdma_algo_gbps, glyphs)
+            cells[f"{name}_rdma"] = gbps(
+                figures.rdma_algo_gbps if self.snapshot.crosses_nodes else None, glyphs
+            )
             cells[f"{name}_rounds"] = self._spark(figures, scale, f"{name}_rounds")
         return cells
 

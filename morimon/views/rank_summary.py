@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from morimon.draw.line import Line, Role, Run, width_of
 from morimon.draw.page import Frame
 from morimon.draw.table import Cell, Column, fit
@@ -9,7 +11,7 @@ from morimon.draw.units import gbps, micros
 from morimon.store.snapshot import Extreme, PhaseSummary, RunSnapshot, Spread
 
 _PHASE_ROLES: dict[str, Role] = {"dispatch": "dispatch", "combine": "combine"}
-_ACROSS = "RDMA algo GB/s"
+_RDMA, _ONE_NODE = "RDMA algo GB/s", "RDMA: nothing crosses"
 
 _COLUMNS = (
     Column("phase", "", 8, right=False),
@@ -23,9 +25,9 @@ _COLUMNS = (
     Column("xgmi_best", "best", 7, group="XGMI/NVL GB/s", priority=1),
     Column("xgmi_worst", "worst", 7, group="XGMI/NVL GB/s", priority=1),
     Column("xgmi_average", "average", 7, group="XGMI/NVL GB/s", priority=1),
-    Column("rdma_best", "best", 7, group=_ACROSS, priority=2),
-    Column("rdma_worst", "worst", 7, group=_ACROSS, priority=2),
-    Column("rdma_average", "average", 7, group=_ACROSS, priority=2),
+    Column("rdma_best", "best", 7, group=_RDMA, priority=2),
+    Column("rdma_worst", "worst", 7, group=_RDMA, priority=2),
+    Column("rdma_average", "average", 7, group=_RDMA, priority=2),
 )
 
 
@@ -38,16 +40,19 @@ def summary(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
         return ()
     micro = frame.glyphs.micro + "s"
     columns = [
-        column if column.title != "µs" else Column(column.key, micro, column.width, group=column.group)
+        replace(
+            column,
+            title=micro if column.title == "µs" else column.title,
+            group=_ONE_NODE if column.group == _RDMA and not snapshot.crosses_nodes else column.group,
+        )
         for column in _COLUMNS
-        if snapshot.crosses_nodes or column.group != _ACROSS
     ]
     table = fit(columns, frame.width, frame.glyphs, gap=1 if frame.width < 130 else 2)
-    rows = [table.row(_cells(phase, frame)) for phase in phases]
+    rows = [table.row(_cells(phase, frame, snapshot.crosses_nodes)) for phase in phases]
     return (table.group_line(), table.heading()[0], *rows)
 
 
-def _cells(phase: PhaseSummary, frame: Frame) -> dict[str, Cell]:
+def _cells(phase: PhaseSummary, frame: Frame, crosses_nodes: bool) -> dict[str, Cell]:
     glyphs = frame.glyphs
     cells: dict[str, Cell] = {"phase": Run(phase.phase, _PHASE_ROLES[phase.phase])}
     if (latency := phase.latency_us) is not None:
@@ -56,7 +61,8 @@ def _cells(phase: PhaseSummary, frame: Frame) -> dict[str, Cell]:
             cells[name] = micros(extreme.value, glyphs)
             cells[f"{name}_rank"] = str(extreme.rank)
             cells[f"{name}_round"] = str(extreme.round)
-    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", phase.rdma_algo_gbps)):
+    rdma = phase.rdma_algo_gbps if crosses_nodes else None
+    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", rdma)):
         values = _three(spread)
         cells |= {f"{name}_{which}": gbps(value, glyphs) for which, value in values.items()}
     missing = dict.fromkeys((column.key for column in _COLUMNS if column.key not in cells), glyphs.missing)

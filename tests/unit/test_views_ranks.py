@@ -128,9 +128,11 @@ def test_one_node_shows_no_rdma_figures_and_two_nodes_do() -> None:
         for snapshot in (RUNNING, TWO_NODES)
     )
     assert str(TWO_NODES.rdma_tokens_algo_total) in two
-    headings = [next(line for line in text.splitlines() if " phase " in line) for text in (one, two)]
-    assert ["rdma" in heading for heading in headings] == [False, True]
+    assert ["RDMA: nothing crosses" in text for text in (one, two)] == [True, False]
     assert ["RDMA algo" in text for text in (one, two)] == [False, True]
+    figures = next(line for line in one.splitlines() if line.split()[:2] == ["dispatch", "│"])
+    assert figures.split()[-3:] == [UNICODE.missing] * 3
+    assert str(RUNNING.rdma_tokens_algo_total) not in one
 
 
 def test_nothing_is_said_of_a_run_of_which_nothing_was_read() -> None:
