@@ -106,6 +106,8 @@ def test_a_spoiled_exchange_ends_the_job_with_its_cause() -> None:
     read(done.stdout, causes=causes)
     root = causes.root()
     assert root is not None, done.stdout.decode()
-    assert (root.rank, root.exitcode) == (1, 1)
+    assert root.rank == 1
+    # torchrun tells the exit code of the rank that it sees end first, which may be the one that lost its peer
+    assert root.exitcode in (1, None)
     assert "VerificationError: rank 1, round 1, dispatch: token " in root.cause
     assert "wrong elements" in root.cause
