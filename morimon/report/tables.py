@@ -42,7 +42,7 @@ def summary_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
         {
             "phase": summary.phase,
             "which": which,
-            "rdma": _of(summary.rdma_algo_gbps if snapshot.crosses_nodes else None, which, gbps, glyphs),
+            "rdma": _of(snapshot.across(summary.rdma_algo_gbps), which, gbps, glyphs),
             "xgmi": _of(summary.xgmi_gbps, which, gbps, glyphs),
             "latency": _of(summary.latency_us, which, micros, glyphs),
         }
@@ -65,14 +65,15 @@ def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
     if not snapshot.ranks:
         return []
     judged = snapshot.arrivals_judged > 0
-    rows = [_rank_row(rank, glyphs, judged=judged) for rank in snapshot.ranks]
-    if not snapshot.crosses_nodes:
-        rows = [{**row, "rdma": glyphs.missing} for row in rows]
+    rows = [
+        _rank_row(rank, glyphs, snapshot.across(rank.rdma_tokens_algo), judged=judged)
+        for rank in snapshot.ranks
+    ]
     rows.append(
         {
             "rank": "all",
             "recv": tokens(snapshot.recv_tokens_total, glyphs),
-            "rdma": tokens(snapshot.rdma_tokens_algo_total if snapshot.crosses_nodes else None, glyphs),
+            "rdma": tokens(snapshot.across(snapshot.rdma_tokens_algo_total), glyphs),
             "last": tokens(snapshot.arrivals_judged or None, glyphs),
         }
     )
@@ -92,7 +93,7 @@ def rank_table(snapshot: RunSnapshot, glyphs: Glyphs) -> list[str]:
     return table_lines(columns, rows, glyphs)
 
 
-def _rank_row(rank: RankSnapshot, glyphs: Glyphs, *, judged: bool) -> dict[str, str]:
+def _rank_row(rank: RankSnapshot, glyphs: Glyphs, rdma_tokens: int | None, *, judged: bool) -> dict[str, str]:
     ends = [signal_name(rank.signal)] if rank.signal else []
     if rank.exitcode:
         ends.append(f"exit code {rank.exitcode}")
@@ -101,7 +102,7 @@ def _rank_row(rank: RankSnapshot, glyphs: Glyphs, *, judged: bool) -> dict[str, 
         "node": tokens(rank.node, glyphs),
         "state": ", ".join([rank.state, *ends]),
         "recv": tokens(rank.recv_tokens, glyphs),
-        "rdma": tokens(rank.rdma_tokens_algo, glyphs),
+        "rdma": tokens(rdma_tokens, glyphs),
         "last": tokens(rank.last_to_arrive if judged else None, glyphs),
         "late": f"{glyphs.late} late" if rank.is_late else "",
     }

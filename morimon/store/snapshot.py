@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from morimon.model.config import JobConfig
 from morimon.model.events import Failure, JobState, Level, LogLines, Note, Outcome, Phase
 
+Figure = TypeVar("Figure")
 RankState: TypeAlias = Literal["waiting", "running", "exited", "failed"]
 
 
@@ -168,3 +169,7 @@ class RunSnapshot:
     notes: tuple[Note, ...] = ()
     drops: tuple[DropCount, ...] = ()
     worst_level: Level = "info"
+
+    def across(self, figure: Figure | None) -> Figure | None:
+        """An RDMA figure as people see it: none where nothing crosses nodes."""
+        return figure if self.crosses_nodes else None

@@ -25,7 +25,7 @@ def rank_columns(snapshot: RunSnapshot, frame: Frame) -> list[Column]:
     glyphs, ranks = frame.glyphs, snapshot.ranks
     micro = f"{glyphs.micro}s"
     phases = [figures for rank in ranks for figures in (rank.dispatch, rank.combine)]
-    rdma_total = snapshot.rdma_tokens_algo_total if snapshot.crosses_nodes else None
+    rdma_total = snapshot.across(snapshot.rdma_tokens_algo_total)
     totals = [tokens(snapshot.recv_tokens_total, glyphs), tokens(rdma_total, glyphs)]
     longest_us = max((figures.latency_us or 0.0 for figures in phases), default=0.0)
     latest_us = max((figures.arrival_us or 0.0 for figures in phases), default=0.0)
@@ -109,7 +109,7 @@ class RankRows:
             "phase": _phase(rank, trouble),
             "round": _whole(rank.round, glyphs),
             "recv": tokens(rank.recv_tokens, glyphs),
-            "rdma": tokens(rank.rdma_tokens_algo if self.snapshot.crosses_nodes else None, glyphs),
+            "rdma": tokens(self.snapshot.across(rank.rdma_tokens_algo), glyphs),
             "arrived": Run(lateness(rank.dispatch.arrival_us, glyphs), late),
             "arrived_combine": Run(lateness(rank.combine.arrival_us, glyphs), late),
             "last": Run(str(rank.last_to_arrive or ""), trouble if rank.is_late else "dim"),
@@ -118,9 +118,7 @@ class RankRows:
         for name, figures, scale in zip(PHASE_ROLES, (rank.dispatch, rank.combine), self.scales, strict=True):
             cells[name] = micros(figures.latency_us, glyphs)
             cells[f"{name}_gbps"] = gbps(figures.xgmi_gbps, glyphs)
-            cells[f"{name}_rdma"] = gbps(
-                figures.rdma_algo_gbps if self.snapshot.crosses_nodes else None, glyphs
-            )
+            cells[f"{name}_rdma"] = gbps(self.snapshot.across(figures.rdma_algo_gbps), glyphs)
             cells[f"{name}_rounds"] = self._spark(figures, scale, f"{name}_rounds")
         return cells
 
@@ -165,11 +163,10 @@ def duration_extremes(snapshot: RunSnapshot) -> dict[int, str]:
 
 def total_row(snapshot: RunSnapshot, table: Table) -> Line:
     """The row under the ranks: sums of tokens over all of them, filtered or not."""
-    rdma_tokens = snapshot.rdma_tokens_algo_total if snapshot.crosses_nodes else None
     cells: dict[str, Cell] = {
         "rank": "all",
         "recv": tokens(snapshot.recv_tokens_total, table.glyphs),
-        "rdma": tokens(rdma_tokens, table.glyphs),
+        "rdma": tokens(snapshot.across(snapshot.rdma_tokens_algo_total), table.glyphs),
     }
     return table.row(cells, role="title")
 

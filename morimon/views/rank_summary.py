@@ -48,11 +48,11 @@ def summary(snapshot: RunSnapshot, frame: Frame) -> tuple[Line, ...]:
         for column in _COLUMNS
     ]
     table = fit(columns, frame.width, frame.glyphs, gap=1 if frame.width < 130 else 2)
-    rows = [table.row(_cells(phase, frame, snapshot.crosses_nodes)) for phase in phases]
+    rows = [table.row(_cells(phase, snapshot, frame)) for phase in phases]
     return (table.group_line(), table.heading()[0], *rows)
 
 
-def _cells(phase: PhaseSummary, frame: Frame, crosses_nodes: bool) -> dict[str, Cell]:
+def _cells(phase: PhaseSummary, snapshot: RunSnapshot, frame: Frame) -> dict[str, Cell]:
     glyphs = frame.glyphs
     cells: dict[str, Cell] = {"phase": Run(phase.phase, _PHASE_ROLES[phase.phase])}
     if (latency := phase.latency_us) is not None:
@@ -61,8 +61,7 @@ def _cells(phase: PhaseSummary, frame: Frame, crosses_nodes: bool) -> dict[str, 
             cells[name] = micros(extreme.value, glyphs)
             cells[f"{name}_rank"] = str(extreme.rank)
             cells[f"{name}_round"] = str(extreme.round)
-    rdma = phase.rdma_algo_gbps if crosses_nodes else None
-    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", rdma)):
+    for name, spread in (("xgmi", phase.xgmi_gbps), ("rdma", snapshot.across(phase.rdma_algo_gbps))):
         values = _three(spread)
         cells |= {f"{name}_{which}": gbps(value, glyphs) for which, value in values.items()}
     missing = dict.fromkeys((column.key for column in _COLUMNS if column.key not in cells), glyphs.missing)
